@@ -1,0 +1,75 @@
+import type { Statement } from '../sql/statement.ts'
+import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
+import { hasMethods } from './members.ts'
+
+/** node-postgres: `pg.Client` and pool clients as handles, `pg.Pool` as database. */
+export const pg: Recogniser = { handle, database }
+
+interface Queryable {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
+}
+
+interface Client extends Queryable {
+  /** 'I' idle, 'T' in a block, 'E' in a failed block. From pg 8.21 on. */
+  getTransactionStatus?(): string | null
+}
+
+interface Pool extends Queryable {
+  connect(): Promise<Client & { release(error?: Error | boolean): void }>
+}
+
+function handle(candidate: object): Handle | null {
+  if (isPool(candidate)) return { ...executor(candidate), client: 'pg', singleSession: false, transactionState: () => aPool }
+  if (!isClient(candidate)) return null
+  return { ...executor(candidate), client: 'pg', singleSession: false, transactionState: () => stateOf(candidate) }
+}
+
+function database(candidate: object): Database | null {
+  if (!isPool(candidate)) return null
+  return { ...executor(candidate), singleSession: false, transaction: (work) => inTransaction(candidate, work) }
+}
+
+async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin isolation level read committed', [])
+    const result = await work(executor(client))
+    await client.query('commit', [])
+    client.release()
+    return result
+  } catch (error) {
+    // Closing the connection rolls back whatever state it is in, and works on a broken one, too.
+    client.release(true)
+    throw error
+  }
+}
+
+function executor(client: Queryable): Executor {
+  return {
+    async run<Row>(statement: Statement<Row>) {
+      const result = await client.query(statement.text, [...statement.values])
+      return result.rows as readonly Row[]
+    },
+  }
+}
+
+const aPool: TransactionState = {
+  inside: false,
+  because: 'this is a pool, which may run each statement on another connection: pass the client that ran BEGIN',
+}
+
+function stateOf(client: Client): TransactionState {
+  const status = client.getTransactionStatus?.()
+  if (status === undefined) return { inside: 'unknown' }
+  if (status === 'T') return { inside: true }
+  if (status === 'E') return { inside: false, because: 'its transaction has already failed and can only be rolled back' }
+  return { inside: false, because: 'no transaction is open on this client: BEGIN was not awaited, or it has ended' }
+}
+
+function isPool(candidate: object): candidate is Pool {
+  return hasMethods(candidate, 'query', 'connect') && typeof (candidate as { totalCount?: unknown }).totalCount === 'number'
+}
+
+function isClient(candidate: object): candidate is Client {
+  return hasMethods(candidate, 'query', 'connect', 'escapeIdentifier')
+}

@@ -1,0 +1,47 @@
+import type { Statement } from '../sql/statement.ts'
+import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
+import { hasMethods } from './members.ts'
+
+/** PGlite: the `tx` of `db.transaction` as handle, `db` as database. */
+export const pglite: Recogniser = { handle, database }
+
+interface Queryable {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
+}
+
+interface Transaction extends Queryable {
+  readonly closed: boolean
+}
+
+interface PGlite extends Queryable {
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
+}
+
+function handle(candidate: object): Handle | null {
+  if (!hasMethods(candidate, 'query', 'exec', 'sql', 'listen')) return null
+  const transactionState = (): TransactionState => stateOf(candidate)
+  return { ...executor(candidate as unknown as Queryable), client: 'PGlite', singleSession: true, transactionState }
+}
+
+function database(candidate: object): Database | null {
+  if (!hasMethods(candidate, 'query', 'exec', 'sql', 'transaction', 'listen')) return null
+  const db = candidate as unknown as PGlite
+  return { ...executor(db), singleSession: true, transaction: (work) => db.transaction((tx) => work(executor(tx))) }
+}
+
+function executor(client: Queryable): Executor {
+  return {
+    async run<Row>(statement: Statement<Row>) {
+      const result = await client.query(statement.text, [...statement.values])
+      return result.rows as readonly Row[]
+    },
+  }
+}
+
+function stateOf(candidate: object): TransactionState {
+  if (!hasMethods(candidate, 'rollback')) {
+    return { inside: false, because: 'this is the PGlite instance: pass the handle that db.transaction gives to its callback' }
+  }
+  if (!(candidate as { closed?: unknown }).closed) return { inside: true }
+  return { inside: false, because: 'its transaction has ended' }
+}

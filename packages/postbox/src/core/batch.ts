@@ -1,0 +1,64 @@
+import { type DraftRules, makeDraft } from './draft.ts'
+import { OutboxError } from './errors.ts'
+import type { Conflict, Draft } from './message.ts'
+import type { PublishOptions } from './publish-options.ts'
+import { assertQueue } from './queue-name.ts'
+import { show } from './show.ts'
+
+/** Messages of one queue that one statement will insert. */
+export interface Batch {
+  readonly queue: string
+  readonly drafts: readonly Draft[]
+  readonly conflict: Conflict
+}
+
+/** What the caller asked to publish, as it was given. `options` for all, or by body. */
+export interface BatchInput {
+  readonly queue: string
+  readonly bodies: readonly unknown[]
+  readonly options: PublishOptions | ((body: never, index: number) => PublishOptions) | undefined
+}
+
+/** Validates and encodes a batch, in the order of `makeDraft`; an error names the body: `bodies[3]`. */
+export async function makeBatch(rules: DraftRules, { queue, bodies, options }: BatchInput): Promise<Batch> {
+  // An empty batch is checked like a full one: a wrong queue name must not pass on the days when there is nothing to send.
+  assertQueue(queue, rules.queues)
+  if (!Array.isArray(bodies)) {
+    throw new OutboxError('OUTBOX_INVALID_BODY', `expected \`bodies\` to be an array, got ${show(bodies)}`)
+  }
+  const drafts: Draft[] = []
+  for (let index = 0; index < bodies.length; index++) {
+    const body: unknown = bodies[index]
+    try {
+      const own = typeof options === 'function' ? options(body as never, index) : options
+      drafts.push(await makeDraft(rules, { queue, body, options: own }))
+    } catch (error) {
+      throw OutboxError.at(`bodies[${index}]`, error)
+    }
+  }
+  assertDistinct(drafts, 'id')
+  return { queue, drafts, conflict: agreedConflict(drafts) }
+}
+
+/** One statement has one conflict clause, and refuses to touch a row twice: both would fail in the caller's transaction. */
+function agreedConflict(drafts: readonly Draft[]): Conflict {
+  const conflicts = new Set(drafts.map((draft) => draft.conflict).filter((conflict) => conflict !== 'none'))
+  if (conflicts.size > 1) {
+    throw new OutboxError('OUTBOX_INVALID_OPTION', 'expected `onConflict` to be the same for the whole batch, got `keep` and `replace`')
+  }
+  const conflict = [...conflicts][0] ?? 'none'
+  if (conflict === 'replace') assertDistinct(drafts, 'timerId')
+  return conflict
+}
+
+function assertDistinct(drafts: readonly Draft[], member: 'id' | 'timerId'): void {
+  const seen = new Set<string>()
+  for (const [index, draft] of drafts.entries()) {
+    const value = draft[member]
+    if (value === null) continue
+    if (seen.has(value)) {
+      throw new OutboxError('OUTBOX_INVALID_OPTION', `bodies[${index}]: expected each \`${member}\` once in a batch, got ${show(value)} again`)
+    }
+    seen.add(value)
+  }
+}

@@ -1,0 +1,116 @@
+import type { Codec } from './codec.ts'
+import { OutboxError } from './errors.ts'
+import type { Logger } from './log.ts'
+import type { QueueMap } from './queues.ts'
+import { isStandardSchema } from './standard-schema.ts'
+import { resolveSubscribeOptions, type SubscribeOptions, type SubscribeSettings, subscribeShape } from './subscribe-options.ts'
+import { callable, type Check, expected, isRecord, name, oneOf, optionProblems, type Shape, wholeNumber } from './validate.ts'
+
+/** Options of createOutbox, without `database`, whose type belongs to the clients. */
+export interface OutboxSettingsInput<M extends QueueMap = QueueMap> {
+  /** Queue name → definition. Absent: any name, `unknown` bodies. */
+  readonly queues?: M
+  /** @default 'public' */
+  readonly schema?: string
+  /** @default 'outbox' */
+  readonly table?: string
+  /** The other tables. @default derived from `table`: `outbox_dead`, `outbox_handled`, `outbox_queues`, `outbox_meta` */
+  readonly names?: { readonly dead?: string; readonly handled?: string; readonly queues?: string; readonly meta?: string }
+  /** When publishers notify: only if somebody sleeps, always, or never. @default 'quiet' */
+  readonly wake?: 'quiet' | 'always' | 'poll'
+  /** Stamped on every message. */
+  readonly generation?: number
+  /** @default JSON; strings as text, bytes as they are, null as nothing */
+  readonly codec?: Codec
+  /** @default 1_048_576 */
+  readonly maxBodyBytes?: number
+  /** Subscriber options for every subscription. */
+  readonly defaults?: SubscribeOptions
+  /** @default warnings and errors to the console; false: none */
+  readonly logger?: Logger | false
+  /** How long `stop` lets handlers finish before it aborts their signal. @default 15_000 */
+  readonly stopTimeoutMs?: number
+}
+
+export interface OutboxSettings {
+  readonly queues: QueueMap | null
+  readonly schema: string
+  readonly table: string
+  readonly names: NonNullable<OutboxSettingsInput['names']>
+  readonly wake: 'quiet' | 'always' | 'poll'
+  readonly generation: number | null
+  readonly codec: Codec | undefined
+  readonly maxBodyBytes: number
+  readonly defaults: SubscribeSettings
+  readonly logger: Logger | false | undefined
+  readonly stopTimeoutMs: number
+}
+
+const anything: Check = () => null
+const record: Check = (value) => (isRecord(value) ? null : 'to be an object')
+
+/** Identifiers have an error code and limits of their own: see sql/names.ts. */
+const shape = {
+  database: anything,
+  queues: record,
+  schema: anything,
+  table: anything,
+  names: record,
+  wake: oneOf('quiet', 'always', 'poll'),
+  generation: wholeNumber(0),
+  codec: (value) => codecProblem(value),
+  maxBodyBytes: wholeNumber(1, 256 * 1024 * 1024),
+  defaults: record,
+  logger: (value) => (value === false ? null : callable(value) && 'to be a function or false'),
+  stopTimeoutMs: wholeNumber(0, 86_400_000),
+} satisfies Shape & Record<keyof OutboxSettingsInput | 'database', Check>
+
+const queueShape: Shape = {
+  body: (value) => (isStandardSchema(value) ? null : 'to be a Standard Schema (zod, valibot, arktype …) or typed<T>()'),
+  codec: codecProblem,
+}
+
+const namesShape: Shape = { dead: anything, handled: anything, queues: anything, meta: anything }
+
+/** Checks everything at once, fills the defaults, freezes: nothing downstream checks again. */
+export function resolveOutboxOptions(given: OutboxSettingsInput): OutboxSettings {
+  const problems = [
+    ...optionProblems(given, shape, 'the options of createOutbox'),
+    ...nested(given?.queues, queueProblems),
+    ...nested(given?.names, (names) => optionProblems(names, namesShape, '`names`')),
+    ...nested(given?.defaults, (defaults) => optionProblems(defaults, subscribeShape, '`defaults`')),
+  ]
+  if (problems.length > 0) throw new OutboxError('OUTBOX_INVALID_OPTION', problems.join('; '))
+  return Object.freeze({
+    queues: given.queues ?? null,
+    schema: given.schema ?? 'public',
+    table: given.table ?? 'outbox',
+    names: given.names ?? {},
+    wake: given.wake ?? 'quiet',
+    generation: given.generation ?? null,
+    codec: given.codec,
+    maxBodyBytes: given.maxBodyBytes ?? 1_048_576,
+    defaults: resolveSubscribeOptions(given.defaults),
+    logger: given.logger,
+    stopTimeoutMs: given.stopTimeoutMs ?? 15_000,
+  })
+}
+
+function nested(value: unknown, check: (value: Record<string, unknown>) => string[]): string[] {
+  return isRecord(value) ? check(value) : []
+}
+
+function queueProblems(queues: Record<string, unknown>): string[] {
+  return Object.entries(queues).flatMap(([queue, definition]) => {
+    const inName = name(255)(queue)
+    const inQueue = optionProblems(definition, queueShape, `queue "${queue}"`).map((text) => `queue "${queue}": ${text}`)
+    return inName === null ? inQueue : [expected('a queue name', inName, queue), ...inQueue]
+  })
+}
+
+function codecProblem(value: unknown): string | null {
+  const codec = value as Partial<Codec> | null
+  const isCodec =
+    typeof codec?.contentType === 'string' && typeof codec.encode === 'function' && typeof codec.decode === 'function'
+  return isCodec ? null : 'to be { contentType, encode, decode }'
+}

@@ -1,0 +1,36 @@
+const limit = 120
+
+/** Prints a value for an error message: short, on one line, and never throwing, whatever the value does when touched. */
+export function show(value: unknown): string {
+  return `\`${clip(print(value))}\` (${kindOf(value)})`
+}
+
+/** The type as a reader would name it: `null` and `array` are not "object". */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  return typeof value
+}
+
+function print(value: unknown): string {
+  try {
+    if (typeof value === 'string') return JSON.stringify(value)
+    if (typeof value === 'bigint') return `${value}n`
+    if (typeof value === 'function') return value.name || 'function'
+    if (typeof value !== 'object' || value === null) return String(value)
+    if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString()
+    const constructor = value.constructor?.name
+    if (constructor === 'Object' || Array.isArray(value)) return JSON.stringify(value, printable) ?? 'object'
+    return constructor ?? 'object'
+  } catch {
+    return 'unprintable'
+  }
+}
+
+function printable(_key: string, member: unknown): unknown {
+  return typeof member === 'bigint' ? `${member}n` : member
+}
+
+function clip(text: string): string {
+  return text.length <= limit ? text : `${text.slice(0, limit)}…`
+}

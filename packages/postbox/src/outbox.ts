@@ -1,0 +1,182 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Database } from './adapters/executor.ts'
+import { recogniseDatabase, recogniseHandle } from './adapters/recognise.ts'
+import type { DatabaseLike, Refusal } from './adapters/refusal.ts'
+import { consoleLogger } from './console-logger.ts'
+import { OutboxError } from './core/errors.ts'
+import type { Context, Handler, MessageFor } from './core/handler.ts'
+import type { Logger } from './core/log.ts'
+import type { Message } from './core/message.ts'
+import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } from './core/outbox-options.ts'
+import type { PublishOptions } from './core/publish-options.ts'
+import { assertQueue } from './core/queue-name.ts'
+import type { Bodies, BodiesOf, QueueMap } from './core/queues.ts'
+import { show } from './core/show.ts'
+import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
+import { uuidV7 } from './core/uuid.ts'
+import { callable, expected } from './core/validate.ts'
+import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
+import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
+import { systemClock } from './runtime/clock.ts'
+import type { Registry, RunnerParts } from './runtime/runner.ts'
+import type { Autovacuum } from './sql/migrations/migration.ts'
+import { resolveNames } from './sql/names.ts'
+import { schemaScript } from './sql/schema-script.ts'
+
+export interface OutboxOptions<M extends QueueMap = QueueMap> extends OutboxSettingsInput<M> {
+  /** pg.Pool, postgres.js, PGlite, or your own. The caller owns it: it is never closed. Absent: a publisher only. */
+  readonly database?: DatabaseLike
+}
+
+export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<B>, Lifecycle {
+  /** Publishes in a transaction of its own, for a message that belongs to no other write. */
+  publishNow<Q extends keyof B & string, const O extends PublishOptions = Record<never, never>>(
+    queue: Q,
+    body: B[Q]['in'],
+    options?: O,
+  ): Promise<ReceiptFor<O>>
+  /** The same methods, bound to a transaction. */
+  in<H>(tx: H & Refusal<NoInfer<H>>): Publisher<B>
+  /** Runs `work`, within which `outbox.current` publishes in this transaction, however deep the call. */
+  within<H, T>(tx: H & Refusal<NoInfer<H>>, work: () => Promise<T>): Promise<T>
+  /** The publisher of the enclosing `within`. */
+  readonly current: Publisher<B>
+  /** Runs `handler` for each message of the queue, in this process, once the outbox is started. */
+  subscribe<Q extends keyof B & string>(queue: Q, handler: Handler<B, Q>, options?: SubscribeOptions): void
+  /** Creates or updates the tables. Safe to call from every process at once. */
+  migrate(): Promise<void>
+  /** The SQL that `migrate` runs on an empty database, for your own migrations. */
+  schemaSql(options?: { readonly autovacuum?: Autovacuum | false }): string
+}
+
+/** The message that handlers of a queue receive: `MessageOf<typeof outbox, 'orders'>`. */
+export type MessageOf<O, Q extends string> =
+  O extends Outbox<infer B> ? (Q extends keyof B & string ? MessageFor<B, Q> : never) : never
+
+/** A named handler function's type: `const ship: HandlerOf<typeof outbox, 'orders'> = …`. */
+export type HandlerOf<O, Q extends string> = (message: MessageOf<O, Q>, context: Context) => unknown
+
+/**
+ * Makes an outbox. Nothing is connected until something is published or started.
+ *
+ * @example
+ * const outbox = createOutbox({ database: pool, queues: { orders: { body: typed<{ orderId: number }>() } } })
+ */
+export function createOutbox<const M extends QueueMap = QueueMap>(options: OutboxOptions<M> = {}): Outbox<BodiesOf<M>> {
+  const settings = resolveOutboxOptions(options)
+  const outbox = publishingOf(settings)
+  const database = databaseOf(options.database)
+  const registry: Registry = { subscriptions: [], onAdded: null }
+  const ambient = new AsyncLocalStorage<unknown>()
+  const migrateNow = async (): Promise<void> => {
+    const { migrate } = await import('./runtime/migrate.ts')
+    await migrate(database(), outbox.names, { autovacuum: {} })
+  }
+  const created: Outbox = {
+    ...transactionPublisher(outbox),
+    publishNow: (async (queue: string, body: unknown, given?: PublishOptions) =>
+      publishNow(outbox, database(), { queue, body, options: given })) as Outbox['publishNow'],
+    in: (tx) => {
+      recogniseHandle(tx)
+      return bound(outbox, () => tx)
+    },
+    within: async (tx, work) => {
+      recogniseHandle(tx)
+      return ambient.run(tx, work)
+    },
+    current: bound(outbox, () => ambientOf(ambient)),
+    subscribe: (queue, handler, given) =>
+      subscribe(settings, registry, { queue, handler: handler as SubscribeInput['handler'], options: given }),
+    ...createLifecycle(registry, () => runnerParts(settings, outbox, database())),
+    migrate: migrateNow,
+    schemaSql: (given) => schemaScript(outbox.names, { autovacuum: given?.autovacuum ?? {} }),
+  }
+  return Object.freeze(created) as unknown as Outbox<BodiesOf<M>>
+}
+
+function publishingOf(settings: OutboxSettings): Publishing {
+  const { queues, codec, maxBodyBytes, generation, wake, schema, table } = settings
+  const newId = (): string => uuidV7(Date.now(), crypto.getRandomValues(new Uint8Array(16)))
+  const names = resolveNames({ schema, table, ...settings.names })
+  return Object.freeze({ queues, codec, maxBodyBytes, generation, wake, newId, names })
+}
+
+function transactionPublisher(outbox: Publishing): TransactionPublisher<Bodies> {
+  return {
+    publish: (tx: unknown, queue: string, body: unknown, options?: PublishOptions) =>
+      publish(outbox, tx, { queue, body, options }),
+    publishMany: (tx: unknown, queue: string, bodies: readonly unknown[], options?: PublishOptions) =>
+      publishMany(outbox, tx, { queue, bodies, options }),
+    cancelTimer: (tx: unknown, queue: string, timerId: string) => cancelTimer(outbox, tx, { queue, timerId }),
+    pending: (tx, options) => pending(outbox, tx, options),
+  } as TransactionPublisher<Bodies>
+}
+
+/** The transaction is asked for at each call: `outbox.current` may be kept in a variable. */
+function bound(outbox: Publishing, tx: () => unknown): Publisher<Bodies> {
+  return {
+    publish: async (queue: string, body: unknown, options?: PublishOptions) =>
+      publish(outbox, tx(), { queue, body, options }),
+    publishMany: async (queue: string, bodies: readonly unknown[], options?: PublishOptions) =>
+      publishMany(outbox, tx(), { queue, bodies, options }),
+    cancelTimer: async (queue: string, timerId: string) => cancelTimer(outbox, tx(), { queue, timerId }),
+    pending: async (options) => pending(outbox, tx(), options),
+  } as Publisher<Bodies>
+}
+
+function ambientOf(ambient: AsyncLocalStorage<unknown>): unknown {
+  const tx = ambient.getStore()
+  if (tx !== undefined) return tx
+  throw new OutboxError('OUTBOX_NO_AMBIENT_TRANSACTION', '`outbox.current` was used outside `outbox.within(tx, work)`')
+}
+
+/** The outbox's own database, or the reason why there is none; asked for when it is needed, checked at once. */
+function databaseOf(given: unknown): () => Database {
+  const found = given === undefined ? null : recogniseDatabase(given)
+  if (given !== undefined && found === null) {
+    const toBe = 'to be a pg.Pool, a postgres.js client, a PGlite, or a plain object { query, transaction }'
+    throw new OutboxError('OUTBOX_INVALID_OPTION', expected('database', toBe, given))
+  }
+  return () => {
+    if (found !== null) return found
+    throw new OutboxError('OUTBOX_NO_DATABASE', 'this outbox was made without a `database`')
+  }
+}
+
+interface SubscribeInput {
+  readonly queue: string
+  readonly handler: (message: Message, context: Context) => unknown
+  readonly options: SubscribeOptions | undefined
+}
+
+function subscribe(settings: OutboxSettings, registry: Registry, { queue, handler, options }: SubscribeInput): void {
+  assertQueue(queue, settings.queues)
+  const inHandler = callable(handler)
+  if (inHandler !== null) throw new OutboxError('OUTBOX_INVALID_OPTION', expected('handler', inHandler, handler))
+  const resolved = resolveSubscribeOptions(options, settings.defaults)
+  if (registry.subscriptions.some((subscription) => subscription.queue === queue)) {
+    throw new OutboxError('OUTBOX_DUPLICATE_SUBSCRIBER', `queue ${show(queue)} already has a subscriber in this outbox`)
+  }
+  const name = resolved.name ?? (handler.name || queue)
+  const subscription = Object.freeze({ queue, name, handler, settings: resolved, rules: settings })
+  registry.subscriptions.push(subscription)
+  registry.onAdded?.(subscription)
+}
+
+function runnerParts(settings: OutboxSettings, { names }: Publishing, executor: Database): RunnerParts {
+  const { stopTimeoutMs } = settings
+  return { executor, names, stopTimeoutMs, clock: systemClock, log: loggerOf(settings.logger) }
+}
+
+/** A logger that throws must not take a consumer down with it. */
+function loggerOf(given: Logger | false | undefined): Logger {
+  const logger = given === false ? () => {} : (given ?? consoleLogger)
+  return (entry) => {
+    try {
+      logger(entry)
+    } catch {
+      // There is nowhere left to say it.
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// Path 4/7 · claim: free slots → leases.
+import { randomUUID } from 'node:crypto'
+import type { Executor } from '../adapters/executor.ts'
+import type { Lease } from '../core/lease.ts'
+import { type ClaimedRow, claimMessages, type Lane } from '../sql/claim-messages.ts'
+import { dateFrom, headersFrom, numberFrom } from '../sql/columns.ts'
+import type { Names } from '../sql/names.ts'
+import type { Subscription } from './subscription.ts'
+
+export interface Claimer {
+  /** Up to `slots` leases, oldest first; empty when nothing is ready. */
+  claim(slots: number): Promise<readonly Lease[]>
+}
+
+export function createClaimer(executor: Executor, names: Names, subscription: Subscription): Claimer {
+  const { queue, settings } = subscription
+  const claimLane = async (lane: Lane, limit: number): Promise<readonly Lease[]> => {
+    const token = randomUUID()
+    const rows = await executor.run(claimMessages(names, { queue, lane, limit, token, leaseMs: settings.leaseMs }))
+    return rows.map((row) => leaseOf(row, token)).sort(bySeq)
+  }
+  return {
+    async claim(slots) {
+      // What was promised for a time comes first: a backlog of fresh messages must not make every timer late.
+      const due = await claimLane('due', slots)
+      if (due.length === slots) return due
+      return [...due, ...(await claimLane('fresh', slots - due.length))]
+    },
+  }
+}
+
+function leaseOf(row: ClaimedRow, token: string): Lease {
+  return {
+    token,
+    id: row.id,
+    seq: row.seq,
+    queue: row.queue,
+    key: row.key,
+    body: row.body,
+    headers: headersFrom(row.headers),
+    attempt: row.attempts + 1,
+    deliveries: row.deliveries,
+    createdAt: dateFrom(row.created),
+    generation: numberFrom(row.generation),
+  }
+}
+
+// An update by ctid returns rows in physical order, which is not the order of seq once pages are reused.
+function bySeq(a: Lease, b: Lease): number {
+  const [x, y] = [BigInt(a.seq), BigInt(b.seq)]
+  return x < y ? -1 : x > y ? 1 : 0
+}

@@ -1,0 +1,38 @@
+import type { Fence } from './delete-acked.ts'
+import type { Names } from './names.ts'
+import type { Statement } from './statement.ts'
+
+export interface Reschedule extends Fence {
+  readonly delayMs: number
+  readonly error: string
+}
+
+/**
+ * Puts failed messages back, due later. Fenced: only the holder of the lease may write. The delay is added to the
+ * database's clock, so a skewed worker cannot move it.
+ * Returns the seqs written; one that is missing had lost its lease.
+ */
+export function rescheduleRetried(names: Names, batch: readonly Reschedule[]): Statement<{ readonly seq: string }> {
+  return {
+    name: 'reschedule_retried',
+    text: `
+update ${names.messages} as m
+   set due_at = now() + make_interval(secs => s.delay_ms / 1000),
+       attempts = m.attempts + 1,
+       first_attempt_at = coalesce(m.first_attempt_at, now()),
+       last_attempt_at = now(),
+       last_error = s.error,
+       lease_token = null,
+       leased_until = null
+  from unnest($1::bigint[], $2::uuid[], $3::float8[], $4::text[]) as s(seq, token, delay_ms, error)
+ where m.seq = s.seq
+   and m.lease_token = s.token
+returning m.seq::text as seq`,
+    values: [
+      batch.map((item) => item.seq),
+      batch.map((item) => item.token),
+      batch.map((item) => item.delayMs),
+      batch.map((item) => item.error),
+    ],
+  }
+}

@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const repository: string = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface InstalledPackage {
+  readonly tarball: string
+  /** Paths in the tarball, as a user will find them below node_modules/postbox. */
+  readonly files: readonly string[]
+  /** An ES module project with nothing in it but the package. */
+  readonly project: string
+  remove(): void
+}
+
+/** Packs postbox as `npm publish` would and installs the tarball, offline: it must not need anything else. */
+export function installPackage(): InstalledPackage {
+  // Resolved, because Node compares real paths and the temporary folder is a link on macOS.
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'postbox-packaging-')))
+  const packed = run('npm', {
+    args: ['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder],
+    cwd: join(repository, 'packages/postbox'),
+  })
+  const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
+  const tarball = join(folder, filename)
+  const project = join(folder, 'project')
+  mkdirSync(project)
+  write(project, 'package.json', '{ "name": "project", "private": true, "type": "module" }')
+  run('npm', { args: ['install', '--offline', '--ignore-scripts', tarball], cwd: project })
+  return {
+    tarball,
+    files: files.map(({ path }) => path),
+    project,
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** Lends the project packages of this repository, which `npm install` would have to fetch. */
+export function lend(project: string, names: readonly string[]): void {
+  for (const name of names) {
+    const target = join(project, 'node_modules', name)
+    mkdirSync(dirname(target), { recursive: true })
+    symlinkSync(join(repository, 'node_modules', name), target, 'junction')
+  }
+}
+
+export function write(project: string, name: string, text: string): string {
+  const path = join(project, name)
+  writeFileSync(path, text)
+  return path
+}
+
+interface Command {
+  readonly args: readonly string[]
+  readonly cwd: string
+}
+
+/** Runs a command of this repository to its end; throws with everything that it printed unless it ended with 0. */
+export function run(command: string, { args, cwd }: Command): { stdout: string; stderr: string } {
+  const path = `${join(repository, 'node_modules/.bin')}${delimiter}${process.env['PATH']}`
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    env: { ...process.env, PATH: path },
+  })
+  if (error) throw error
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}\n${stdout}${stderr}`)
+  return { stdout, stderr }
+}

@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { InstalledPackage } from './installed-package.ts'
+import { installPackage, repository, run, write } from './installed-package.ts'
+
+describe('the packed package', () => {
+  let installed: InstalledPackage
+
+  beforeAll(() => {
+    installed = installPackage()
+  })
+
+  afterAll(() => installed?.remove())
+
+  test('holds the build, the sources, the readme and the licence', () => {
+    for (const file of [
+      'package.json',
+      'README.md',
+      'LICENSE',
+      'dist/index.js',
+      'dist/index.d.ts',
+      'src/index.ts',
+    ]) {
+      expect(installed.files).toContain(file)
+    }
+  })
+
+  test('holds nothing else', () => {
+    const expected = /^(?:package\.json|README\.md|LICENSE|src\/.+\.ts|dist\/.+\.(?:js|d\.ts)(?:\.map)?)$/
+    const forbidden = /\.test\.|\.tsbuildinfo$/
+
+    expect(installed.files.filter((file) => !expected.test(file) || forbidden.test(file))).toEqual([])
+  })
+
+  test('holds no build of a source that is gone', () => {
+    const built = installed.files.filter((file) => file.startsWith('dist/') && file.endsWith('.js'))
+    const sourceOf = (file: string): string => file.replace(/^dist/, 'src').replace(/js$/, 'ts')
+
+    expect(built.filter((file) => !existsSync(join(repository, 'packages/postbox', sourceOf(file))))).toEqual(
+      [],
+    )
+  })
+
+  test('brings no other package with it', () => {
+    const { stdout } = run('npm', { args: ['ls', '--all', '--parseable'], cwd: installed.project })
+
+    expect(stdout.trim().split('\n').slice(1)).toEqual([join(installed.project, 'node_modules/postbox')])
+  })
+
+  test('has an entry point that publint finds no fault with', () => {
+    expect(() => run('publint', { args: [installed.tarball, '--strict'], cwd: repository })).not.toThrow()
+  })
+
+  test('has types that every module resolution for ES modules finds', () => {
+    const args = [installed.tarball, '--profile', 'esm-only']
+
+    expect(() => run('attw', { args, cwd: repository })).not.toThrow()
+  })
+
+  test('can be required by a CommonJS file', () => {
+    const script = "const { createOutbox } = require('postbox'); console.log(typeof createOutbox)"
+    const file = write(installed.project, 'required.cjs', script)
+
+    const { stdout } = run(process.execPath, { args: [file], cwd: installed.project })
+
+    expect(stdout).toBe('function\n')
+  })
+
+  test('costs a publisher less than 15 KB', async () => {
+    const publisher = `
+      import { createOutbox } from 'postbox'
+      const outbox = createOutbox({})
+      export const placeOrder = (tx) => outbox.publish(tx, 'orders', { orderId: 1 })
+    `
+    const entry = write(installed.project, 'publisher.js', publisher)
+
+    const bundle = await build({
+      entryPoints: [entry],
+      bundle: true,
+      minify: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+      write: false,
+    })
+
+    const bytes = gzipSync(bundle.outputFiles[0]!.contents, { level: 9 }).length
+    console.info(`a bundle that only publishes: ${bytes} bytes gzip`)
+    expect(bytes).toBeLessThan(15_000)
+  })
+})

@@ -1,0 +1,210 @@
+// What a test may not leave behind: connections, open transactions, leased rows, handles. A snapshot before the test
+// is compared with one after it, so a test answers for what it did, not for its predecessors.
+import { setTimeout as wait } from 'node:timers/promises'
+import type pg from 'pg'
+import { runningTimers } from './timers.ts'
+
+export interface Snapshot {
+  readonly sessions: readonly Session[]
+  /** One sentence each. */
+  readonly leases: readonly string[]
+  readonly handles: ReadonlyMap<string, number>
+  /** Where each was set. */
+  readonly timers: readonly string[]
+}
+
+interface Session {
+  readonly pid: number
+  readonly state: string
+  readonly query: string
+  readonly is_shared: boolean
+  /** When its transaction began, if it is one that nobody is working in. */
+  readonly idle_since: string | null
+}
+
+/** What is looked at. */
+export interface Surveyed {
+  readonly guard: pg.Client
+  readonly schema: string
+  readonly applicationName: string
+}
+
+// Handles that keep the process running, as Node counts them; unreferenced ones are not in its list. Connections to
+// anything, listening servers, child processes, worker threads and file watchers. Not counted: file operations and
+// immediates, which end by themselves; pipes, of which the test runner has its own; timers, see timers.ts.
+const countedHandles = [
+  'TCPSocketWrap',
+  'TCPServerWrap',
+  'PipeServerWrap',
+  'UDPWrap',
+  'ProcessWrap',
+  'Worker',
+  'FSEventWrap',
+  'StatWatcher',
+] as const
+
+// SQLSTATE of a wait that lock_timeout ended.
+const lockNotAvailable = '55P03'
+
+/** The name of the sessions that a file shares between its tests; see `useDatabase`. */
+export function sharedName(applicationName: string): string {
+  return `${applicationName} *`
+}
+
+export async function survey(surveyed: Surveyed): Promise<Snapshot> {
+  // Handles first: what this function awaits must not be in the count.
+  const handles = countHandles()
+  const timers = runningTimers()
+  const sessions = await findSessions(surveyed)
+  const leases = await findLeases(surveyed)
+  return { sessions, leases, handles, timers }
+}
+
+export interface LeakCheck {
+  readonly before: Snapshot
+  readonly surveyed: Surveyed
+  readonly test: string
+  /** Things the support handed out that are still open although no session shows it. */
+  readonly stillOpen: () => readonly string[]
+  /** How long to wait for backends and sockets on their way out. @default 2000 */
+  readonly withinMs?: number
+}
+
+/** Throws if something is left, naming it and the test. */
+export async function refuseLeaks({ before, surveyed, test, stillOpen, withinMs = 2_000 }: LeakCheck): Promise<void> {
+  const deadline = performance.now() + withinMs
+  for (;;) {
+    const after = await survey(surveyed)
+    const left = [...stillOpen(), ...compare(before, after)]
+    if (left.length === 0) return
+    if (performance.now() > deadline) {
+      throw new Error(`"${test}" left behind:\n${left.map((one) => `- ${one}`).join('\n')}`)
+    }
+    await wait(20)
+  }
+}
+
+/** Transactions nobody works in hold locks that the next test, or the drop of the schema, would wait for. */
+export async function endStuckSessions({ guard, applicationName }: Surveyed): Promise<void> {
+  await guard.query(
+    `
+      select pg_terminate_backend(pid)
+        from pg_stat_activity
+       where application_name in ($1, $2)
+         and state like 'idle in transaction%'
+    `,
+    [applicationName, sharedName(applicationName)],
+  )
+}
+
+function compare(before: Snapshot, after: Snapshot): string[] {
+  return [
+    ...leftSessions(before, after),
+    ...leftTransactions(before, after),
+    ...after.leases.filter((lease) => !before.leases.includes(lease)),
+    ...leftHandles(before, after),
+    ...leftTimers(before, after),
+  ]
+}
+
+function leftSessions(before: Snapshot, after: Snapshot): string[] {
+  const known = new Set(before.sessions.map((session) => session.pid))
+  return after.sessions
+    .filter((session) => !session.is_shared && !known.has(session.pid))
+    .map(({ pid, state, query }) => `a connection (pid ${pid}, ${state}), last statement: ${oneLine(query)}`)
+}
+
+function leftTransactions(before: Snapshot, after: Snapshot): string[] {
+  const key = (session: Session) => `${session.pid} ${session.idle_since}`
+  const known = new Set(before.sessions.map(key))
+  return after.sessions
+    .filter((session) => session.idle_since !== null && !known.has(key(session)))
+    .map(({ pid, state, query }) => `an open transaction (pid ${pid}, ${state}), last statement: ${oneLine(query)}`)
+}
+
+function leftHandles(before: Snapshot, after: Snapshot): string[] {
+  return countedHandles.flatMap((name) => {
+    // A pool shared by the tests of a file connects when it is first used, which may be inside a test.
+    const lateShared = name === 'TCPSocketWrap' ? sharedSessions(after) - sharedSessions(before) : 0
+    const had = before.handles.get(name) ?? 0
+    const has = after.handles.get(name) ?? 0
+    return has > had + Math.max(lateShared, 0) ? [`a handle: ${name}, ${had} before the test, ${has} after it`] : []
+  })
+}
+
+/** By number, not by identity: what is shared by the tests of a file may set its timer again and again. */
+function leftTimers(before: Snapshot, after: Snapshot): string[] {
+  const more = after.timers.length - before.timers.length
+  return more > 0 ? after.timers.slice(-more).map((place) => `a timer, set at ${place}`) : []
+}
+
+function sharedSessions({ sessions }: Snapshot): number {
+  return sessions.filter((session) => session.is_shared).length
+}
+
+function countHandles(): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const name of process.getActiveResourcesInfo()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}
+
+async function findSessions({ guard, applicationName }: Surveyed): Promise<Session[]> {
+  const { rows } = await guard.query<Session>(
+    `
+      select pid,
+             coalesce(state, 'starting') as state,
+             query,
+             application_name = $2 as is_shared,
+             case when state like 'idle in transaction%' then xact_start::text end as idle_since
+        from pg_stat_activity
+       where application_name in ($1, $2)
+       order by pid
+    `,
+    [applicationName, sharedName(applicationName)],
+  )
+  return rows
+}
+
+/** Every table of the schema with a lease_token is taken for an outbox table, whatever its name. */
+async function findLeases({ guard, schema }: Surveyed): Promise<string[]> {
+  const tables = await guard.query<{ name: string }>(
+    `
+      select format('%I.%I', n.nspname, c.relname) as name
+        from pg_class c
+        join pg_namespace n on n.oid = c.relnamespace
+        join pg_attribute a on a.attrelid = c.oid and a.attname = 'lease_token' and not a.attisdropped
+       where n.nspname = $1
+         and c.relkind = 'r'
+       order by name
+    `,
+    [schema],
+  )
+  const leases: string[] = []
+  for (const { name } of tables.rows) leases.push(...(await findLeasesIn(guard, name)))
+  return leases
+}
+
+async function findLeasesIn(guard: pg.Client, table: string): Promise<string[]> {
+  // A transaction left open may hold the table itself; that must become a failure, not a hanging run.
+  await guard.query(`set lock_timeout = '1s'`)
+  try {
+    const { rows } = await guard.query<{ queue: string; seq: string; token: string }>(
+      `
+        select to_jsonb(t) ->> 'queue' as queue, to_jsonb(t) ->> 'seq' as seq, lease_token::text as token
+          from ${table} as t
+         where lease_token is not null
+         order by seq
+      `,
+    )
+    return rows.map(({ queue, seq, token }) => `a leased row in ${table}: queue "${queue}", seq ${seq}, token ${token}`)
+  } catch (error) {
+    if ((error as pg.DatabaseError).code !== lockNotAvailable) throw error
+    return [`a lock on ${table}, which hides whether it has leased rows`]
+  } finally {
+    await guard.query('reset lock_timeout')
+  }
+}
+
+function oneLine(query: string): string {
+  return query.replaceAll(/\s+/g, ' ').trim().slice(0, 120) || 'none'
+}

@@ -1,13 +1,19 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
 
 // Tests import the packages by name and get their TypeScript source, through this condition of their export maps.
 // Setting the list replaces the defaults of Vite, so they are repeated.
-export const conditions: string[] = ['postbox-source', 'module', 'node', 'development|production']
+const resolve = { conditions: ['postbox-source', 'module', 'node', 'development|production'] }
+
+/** Source instead of dist, in the tests (ssr) and in the global setup (__vitest__): neither takes it from the other. */
+export const fromSource: ViteUserConfig = {
+  resolve,
+  ssr: { resolve },
+  environments: { __vitest__: { resolve } },
+}
 
 export default defineConfig({
+  ...fromSource,
   root: import.meta.dirname,
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
   test: {
     projects: [
       {

@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import type { Sources } from './rules.ts'
-import { spine, violations } from './rules.ts'
+import { type Sources, spine, violations } from './rules.ts'
 
 const src = fileURLToPath(new URL('../../packages/postbox/src', import.meta.url))
 
@@ -47,12 +46,12 @@ describe('the rules report', () => {
     [
       'an adapter that uses a statement of sql',
       { 'adapters/a.ts': "import { b } from '../sql/b.ts'", 'sql/b.ts': '' },
-      'adapters/a.ts imports sql/b.ts as a value: adapters may import type core, core/errors.ts, core/unreachable.ts, sql/statement.ts, adapters',
+      'adapters/a.ts imports sql/b.ts as a value: adapters may import type core, core/errors.ts, core/show.ts, core/unreachable.ts, sql/statement.ts, adapters',
     ],
     [
       'an adapter that takes a decision from core',
       { 'adapters/a.ts': "import { settle } from '../core/settlement.ts'", 'core/settlement.ts': '' },
-      'adapters/a.ts imports core/settlement.ts as a value: adapters may import type core, core/errors.ts, core/unreachable.ts, sql/statement.ts, adapters',
+      'adapters/a.ts imports core/settlement.ts as a value: adapters may import type core, core/errors.ts, core/show.ts, core/unreachable.ts, sql/statement.ts, adapters',
     ],
     [
       'a value that runtime takes from adapters',

@@ -12,7 +12,9 @@ import { collector, eventually, signal } from '../support/signals.ts'
 const database = useDatabase()
 
 describe('the database of a test file', () => {
-  test('comes first in the search path of every client, under the name of the file', async ({ onTestFinished }) => {
+  test('comes first in the search path of every client, under the name of the file', async ({
+    onTestFinished,
+  }) => {
     const pool = database.pool()
     const client = await database.client()
     const sql = database.postgresJs()
@@ -58,7 +60,10 @@ describe('the leak check', () => {
     const cleanUp = await leak()
     try {
       const check = { before, surveyed, test: 'a test', stillOpen: () => [], withinMs }
-      return await refuseLeaks(check).then(() => 'no failure', (error: Error) => error.message)
+      return await refuseLeaks(check).then(
+        () => 'no failure',
+        (error: Error) => error.message,
+      )
     } finally {
       await cleanUp()
     }
@@ -81,7 +86,9 @@ describe('the leak check', () => {
       return () => client.end()
     })
 
-    expect(failure).toMatch(/^"a test" left behind:\n- a connection \(pid \d+, idle\), last statement: select 42/)
+    expect(failure).toMatch(
+      /^"a test" left behind:\n- a connection \(pid \d+, idle\), last statement: select 42/,
+    )
   })
 
   test('names an open transaction', async () => {
@@ -103,7 +110,9 @@ describe('the leak check', () => {
     })
 
     expect(failure).toMatch(
-      new RegExp(`behind:\\n- a leased row in ${database.schema}\\.letters: queue "mail", seq 7, token [-0-9a-f]{36}$`),
+      new RegExp(
+        `behind:\\n- a leased row in ${database.schema}\\.letters: queue "mail", seq 7, token [-0-9a-f]{36}$`,
+      ),
     )
   })
 
@@ -243,7 +252,10 @@ describe('waiting', () => {
   })
 
   test('eventually gives up with what it waited for and the last error as its cause', async () => {
-    const failing = eventually(() => Promise.reject(new Error('still broken')), { what: 'a repair', withinMs: 1 })
+    const failing = eventually(() => Promise.reject(new Error('still broken')), {
+      what: 'a repair',
+      withinMs: 1,
+    })
 
     await expect(failing).rejects.toMatchObject({
       message: 'waited 1 ms for a repair',

@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { build } from 'esbuild'
+import { build, type Metafile } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { InstalledPackage } from './installed-package.ts'
-import { installPackage, repository, run, write } from './installed-package.ts'
+import { type InstalledPackage, installPackage, repository, run, write } from './installed-package.ts'
 
 describe('the packed package', () => {
   let installed: InstalledPackage
@@ -81,14 +80,32 @@ describe('the packed package', () => {
       entryPoints: [entry],
       bundle: true,
       minify: true,
+      splitting: true,
+      metafile: true,
       platform: 'node',
       format: 'esm',
       target: 'node20',
+      outdir: join(installed.project, 'bundle'),
       write: false,
     })
 
-    const bytes = gzipSync(bundle.outputFiles[0]!.contents, { level: 9 }).length
+    const { outputs } = bundle.metafile
+    const loaded = chunksLoadedWith(Object.keys(outputs).find((name) => name.endsWith('publisher.js'))!, outputs)
+    const sources = loaded.flatMap((chunk) => Object.keys(outputs[chunk]!.inputs))
+    const contents = bundle.outputFiles.filter(({ path }) => loaded.some((chunk) => path.endsWith(chunk)))
+    const bytes = gzipSync(Buffer.concat(contents.map((file) => file.contents)), { level: 9 }).length
     console.info(`a bundle that only publishes: ${bytes} bytes gzip`)
     expect(bytes).toBeLessThan(15_000)
+    expect(sources.filter((source) => source.includes('/runtime/'))).toEqual([])
   })
 })
+
+/** The chunk and those it imports at once; what it imports when it is needed (the runtime) is not among them. */
+function chunksLoadedWith(entry: string, outputs: Metafile['outputs']): string[] {
+  const loaded = new Set([entry])
+  for (const chunk of loaded) {
+    const now = outputs[chunk]!.imports.filter(({ kind, external }) => kind === 'import-statement' && !external)
+    for (const { path } of now) loaded.add(path)
+  }
+  return [...loaded]
+}

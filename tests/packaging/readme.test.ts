@@ -4,8 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startPostgres } from '@postbox/embedded'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { InstalledPackage } from './installed-package.ts'
-import { installPackage, lend, repository, run, write } from './installed-package.ts'
+import { type InstalledPackage, installPackage, lend, repository, run, write } from './installed-package.ts'
 
 let installed: InstalledPackage
 let postgres: Awaited<ReturnType<typeof startPostgres>>

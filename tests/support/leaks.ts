@@ -71,7 +71,13 @@ export interface LeakCheck {
 }
 
 /** Throws if something is left, naming it and the test. */
-export async function refuseLeaks({ before, surveyed, test, stillOpen, withinMs = 2_000 }: LeakCheck): Promise<void> {
+export async function refuseLeaks({
+  before,
+  surveyed,
+  test,
+  stillOpen,
+  withinMs = 2_000,
+}: LeakCheck): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
     const after = await survey(surveyed)
@@ -119,7 +125,10 @@ function leftTransactions(before: Snapshot, after: Snapshot): string[] {
   const known = new Set(before.sessions.map(key))
   return after.sessions
     .filter((session) => session.idle_since !== null && !known.has(key(session)))
-    .map(({ pid, state, query }) => `an open transaction (pid ${pid}, ${state}), last statement: ${oneLine(query)}`)
+    .map(
+      ({ pid, state, query }) =>
+        `an open transaction (pid ${pid}, ${state}), last statement: ${oneLine(query)}`,
+    )
 }
 
 function leftHandles(before: Snapshot, after: Snapshot): string[] {
@@ -128,7 +137,9 @@ function leftHandles(before: Snapshot, after: Snapshot): string[] {
     const lateShared = name === 'TCPSocketWrap' ? sharedSessions(after) - sharedSessions(before) : 0
     const had = before.handles.get(name) ?? 0
     const has = after.handles.get(name) ?? 0
-    return has > had + Math.max(lateShared, 0) ? [`a handle: ${name}, ${had} before the test, ${has} after it`] : []
+    return has > had + Math.max(lateShared, 0)
+      ? [`a handle: ${name}, ${had} before the test, ${has} after it`]
+      : []
   })
 }
 
@@ -196,7 +207,9 @@ async function findLeasesIn(guard: pg.Client, table: string): Promise<string[]> 
          order by seq
       `,
     )
-    return rows.map(({ queue, seq, token }) => `a leased row in ${table}: queue "${queue}", seq ${seq}, token ${token}`)
+    return rows.map(
+      ({ queue, seq, token }) => `a leased row in ${table}: queue "${queue}", seq ${seq}, token ${token}`,
+    )
   } catch (error) {
     if ((error as pg.DatabaseError).code !== lockNotAvailable) throw error
     return [`a lock on ${table}, which hides whether it has leased rows`]

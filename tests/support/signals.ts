@@ -47,7 +47,11 @@ export function collector<T>(what: string): Collector<T> {
   const all: T[] = []
   const watchers = new Set<() => void>()
 
-  async function until<R>(look: () => R | undefined, sentence: () => string, options: WaitOptions = {}): Promise<R> {
+  async function until<R>(
+    look: () => R | undefined,
+    sentence: () => string,
+    options: WaitOptions = {},
+  ): Promise<R> {
     const { withinMs = waitLimitMs } = options
     return new Promise<R>((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -80,7 +84,11 @@ export function collector<T>(what: string): Collector<T> {
       ),
     async find(passes, options) {
       const found = await until(
-        () => all.filter(passes).slice(0, 1).map((value) => ({ value }))[0],
+        () =>
+          all
+            .filter(passes)
+            .slice(0, 1)
+            .map((value) => ({ value }))[0],
         () => `a match among ${what}, got ${all.length} without one`,
         options,
       )
@@ -102,7 +110,8 @@ export async function eventually<T>(
     let cause: unknown
     try {
       const answer = await check()
-      if (answer !== false && answer !== null && answer !== undefined) return answer as NonNullable<Exclude<T, false>>
+      if (answer !== false && answer !== null && answer !== undefined)
+        return answer as NonNullable<Exclude<T, false>>
     } catch (error) {
       cause = error
     }

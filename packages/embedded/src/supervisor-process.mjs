@@ -32,8 +32,7 @@ function run({ file, args, env, log }) {
   if (isStopping) return
   const output = openSync(join(directory, log), 'w')
   const stdio = ['ignore', output, output]
-  // Detached, so that initdb and the processes it starts can be signalled as one group.
-  child = spawn(file, args, { ...account, cwd: directory, detached: true, env, stdio, windowsHide: true })
+  child = spawn(file, args, { ...account, cwd: directory, env, stdio, windowsHide: true })
   closeSync(output)
   if (child.pid !== undefined) report({ kind: 'started', pid: child.pid })
   child.once('error', (error) => ended(error.message))
@@ -50,19 +49,7 @@ function stop() {
   if (isStopping) return
   isStopping = true
   if (child === undefined) removeAndExit()
-  for (const { signal, afterMs } of escalation) {
-    if (afterMs === 0) signalGroup(signal)
-    else setTimeout(signalGroup, afterMs, signal)
-  }
-}
-
-function signalGroup(signal) {
-  try {
-    if (process.platform === 'win32') child.kill(signal)
-    else process.kill(-child.pid, signal)
-  } catch {
-    // It ended between our look and the signal; its exit event does the rest.
-  }
+  for (const { signal, afterMs } of escalation) setTimeout(() => child?.kill(signal), afterMs)
 }
 
 function removeAndExit() {

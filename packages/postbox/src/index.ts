@@ -7,8 +7,16 @@ export type { Headers } from './core/headers.ts'
 export type { LogEntry, Logger, LogLevel } from './core/log.ts'
 export type { Message, PendingMessage, Receipt } from './core/message.ts'
 export type { Due, PublishOptions } from './core/publish-options.ts'
-export { type Bodies, type BodiesOf, defineQueues, type QueueDefinition, type QueueMap, typed } from './core/queues.ts'
+export {
+  type Bodies,
+  type BodiesOf,
+  defineQueues,
+  type QueueDefinition,
+  type QueueMap,
+  typed,
+} from './core/queues.ts'
 export type { Instant } from './core/schedule.ts'
+export type { Autovacuum, SchemaSqlOptions } from './core/schema-sql-options.ts'
 export type { StandardSchema } from './core/standard-schema.ts'
 export type { SubscribeOptions } from './core/subscribe-options.ts'
 export type { RunOptions } from './lifecycle.ts'
@@ -17,4 +25,3 @@ export type { PendingOptions } from './publish.ts'
 export type { EachOptions, Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
 export type { Running } from './runtime/runner.ts'
 export { shutdownSignal } from './shutdown-signal.ts'
-export type { Autovacuum } from './sql/migrations/migration.ts'

@@ -78,6 +78,10 @@ async function begin(registry: Registry, parts: () => RunnerParts, after: Promis
 }
 
 function checkedRunOptions(options: RunOptions | undefined): RunOptions {
-  assertOptions(options, { signal: (value) => (value instanceof AbortSignal ? null : 'to be an AbortSignal') }, 'the options of run')
+  assertOptions(
+    options,
+    { signal: (value) => (value instanceof AbortSignal ? null : 'to be an AbortSignal') },
+    'the options of run',
+  )
   return options ?? {}
 }

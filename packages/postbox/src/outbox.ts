@@ -11,6 +11,7 @@ import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } f
 import type { PublishOptions } from './core/publish-options.ts'
 import { assertQueue } from './core/queue-name.ts'
 import type { Bodies, BodiesOf, QueueMap } from './core/queues.ts'
+import { resolveSchemaSqlOptions, type SchemaSqlOptions } from './core/schema-sql-options.ts'
 import { show } from './core/show.ts'
 import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
 import { uuidV7 } from './core/uuid.ts'
@@ -18,9 +19,7 @@ import { callable, expected } from './core/validate.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
 import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
-import { systemClock } from './runtime/clock.ts'
 import type { Registry, RunnerParts } from './runtime/runner.ts'
-import type { Autovacuum } from './sql/migrations/migration.ts'
 import { resolveNames } from './sql/names.ts'
 import { schemaScript } from './sql/schema-script.ts'
 
@@ -47,7 +46,7 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
   /** Creates or updates the tables. Safe to call from every process at once. */
   migrate(): Promise<void>
   /** The SQL that `migrate` runs on an empty database, for your own migrations. */
-  schemaSql(options?: { readonly autovacuum?: Autovacuum | false }): string
+  schemaSql(options?: SchemaSqlOptions): string
 }
 
 /** The message that handlers of a queue receive: `MessageOf<typeof outbox, 'orders'>`. */
@@ -63,7 +62,9 @@ export type HandlerOf<O, Q extends string> = (message: MessageOf<O, Q>, context:
  * @example
  * const outbox = createOutbox({ database: pool, queues: { orders: { body: typed<{ orderId: number }>() } } })
  */
-export function createOutbox<const M extends QueueMap = QueueMap>(options: OutboxOptions<M> = {}): Outbox<BodiesOf<M>> {
+export function createOutbox<const M extends QueueMap = QueueMap>(
+  options: OutboxOptions<M> = {},
+): Outbox<BodiesOf<M>> {
   const settings = resolveOutboxOptions(options)
   const outbox = publishingOf(settings)
   const database = databaseOf(options.database)
@@ -71,7 +72,7 @@ export function createOutbox<const M extends QueueMap = QueueMap>(options: Outbo
   const ambient = new AsyncLocalStorage<unknown>()
   const migrateNow = async (): Promise<void> => {
     const { migrate } = await import('./runtime/migrate.ts')
-    await migrate(database(), outbox.names, { autovacuum: {} })
+    await migrate(database(), outbox.names, resolveSchemaSqlOptions(undefined))
   }
   const created: Outbox = {
     ...transactionPublisher(outbox),
@@ -90,7 +91,7 @@ export function createOutbox<const M extends QueueMap = QueueMap>(options: Outbo
       subscribe(settings, registry, { queue, handler: handler as SubscribeInput['handler'], options: given }),
     ...createLifecycle(registry, () => runnerParts(settings, outbox, database())),
     migrate: migrateNow,
-    schemaSql: (given) => schemaScript(outbox.names, { autovacuum: given?.autovacuum ?? {} }),
+    schemaSql: (given) => schemaScript(outbox.names, resolveSchemaSqlOptions(given)),
   }
   return Object.freeze(created) as unknown as Outbox<BodiesOf<M>>
 }
@@ -104,8 +105,10 @@ function publishingOf(settings: OutboxSettings): Publishing {
 
 function transactionPublisher(outbox: Publishing): TransactionPublisher<Bodies> {
   return {
+    // biome-ignore lint/complexity/useMaxParams: the public signature, read as a sentence: publish(tx, queue, body, options)
     publish: (tx: unknown, queue: string, body: unknown, options?: PublishOptions) =>
       publish(outbox, tx, { queue, body, options }),
+    // biome-ignore lint/complexity/useMaxParams: as above
     publishMany: (tx: unknown, queue: string, bodies: readonly unknown[], options?: PublishOptions) =>
       publishMany(outbox, tx, { queue, bodies, options }),
     cancelTimer: (tx: unknown, queue: string, timerId: string) => cancelTimer(outbox, tx, { queue, timerId }),
@@ -128,7 +131,10 @@ function bound(outbox: Publishing, tx: () => unknown): Publisher<Bodies> {
 function ambientOf(ambient: AsyncLocalStorage<unknown>): unknown {
   const tx = ambient.getStore()
   if (tx !== undefined) return tx
-  throw new OutboxError('OUTBOX_NO_AMBIENT_TRANSACTION', '`outbox.current` was used outside `outbox.within(tx, work)`')
+  throw new OutboxError(
+    'OUTBOX_NO_AMBIENT_TRANSACTION',
+    '`outbox.current` was used outside `outbox.within(tx, work)`',
+  )
 }
 
 /** The outbox's own database, or the reason why there is none; asked for when it is needed, checked at once. */
@@ -150,13 +156,21 @@ interface SubscribeInput {
   readonly options: SubscribeOptions | undefined
 }
 
-function subscribe(settings: OutboxSettings, registry: Registry, { queue, handler, options }: SubscribeInput): void {
+function subscribe(
+  settings: OutboxSettings,
+  registry: Registry,
+  { queue, handler, options }: SubscribeInput,
+): void {
   assertQueue(queue, settings.queues)
   const inHandler = callable(handler)
-  if (inHandler !== null) throw new OutboxError('OUTBOX_INVALID_OPTION', expected('handler', inHandler, handler))
+  if (inHandler !== null)
+    throw new OutboxError('OUTBOX_INVALID_OPTION', expected('handler', inHandler, handler))
   const resolved = resolveSubscribeOptions(options, settings.defaults)
   if (registry.subscriptions.some((subscription) => subscription.queue === queue)) {
-    throw new OutboxError('OUTBOX_DUPLICATE_SUBSCRIBER', `queue ${show(queue)} already has a subscriber in this outbox`)
+    throw new OutboxError(
+      'OUTBOX_DUPLICATE_SUBSCRIBER',
+      `queue ${show(queue)} already has a subscriber in this outbox`,
+    )
   }
   const name = resolved.name ?? (handler.name || queue)
   const subscription = Object.freeze({ queue, name, handler, settings: resolved, rules: settings })
@@ -166,7 +180,7 @@ function subscribe(settings: OutboxSettings, registry: Registry, { queue, handle
 
 function runnerParts(settings: OutboxSettings, { names }: Publishing, executor: Database): RunnerParts {
   const { stopTimeoutMs } = settings
-  return { executor, names, stopTimeoutMs, clock: systemClock, log: loggerOf(settings.logger) }
+  return { executor, names, stopTimeoutMs, log: loggerOf(settings.logger) }
 }
 
 /** A logger that throws must not take a consumer down with it. */

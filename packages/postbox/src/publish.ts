@@ -30,7 +30,11 @@ export interface PendingOptions {
 }
 
 /** One message, one statement. null: a waiting timer of the same name was kept. */
-export async function publish(outbox: Publishing, tx: unknown, publication: Publication): Promise<Receipt | null> {
+export async function publish(
+  outbox: Publishing,
+  tx: unknown,
+  publication: Publication,
+): Promise<Receipt | null> {
   const handle = recogniseHandle(tx)
   const draft = await makeDraft(outbox, publication)
   await assertInTransaction(outbox, handle)
@@ -38,7 +42,11 @@ export async function publish(outbox: Publishing, tx: unknown, publication: Publ
 }
 
 /** Any number of messages of one queue, one statement. Results stand in the order of the bodies. */
-export async function publishMany(outbox: Publishing, tx: unknown, input: BatchInput): Promise<readonly (Receipt | null)[]> {
+export async function publishMany(
+  outbox: Publishing,
+  tx: unknown,
+  input: BatchInput,
+): Promise<readonly (Receipt | null)[]> {
   const handle = recogniseHandle(tx)
   const batch = await makeBatch(outbox, input)
   await assertInTransaction(outbox, handle)
@@ -49,7 +57,11 @@ export async function publishMany(outbox: Publishing, tx: unknown, input: BatchI
 }
 
 /** In a transaction of its own: one statement on a connection of ours is one. */
-export async function publishNow(outbox: Publishing, database: Database, publication: Publication): Promise<Receipt | null> {
+export async function publishNow(
+  outbox: Publishing,
+  database: Database,
+  publication: Publication,
+): Promise<Receipt | null> {
   return insertOne(outbox, database, await makeDraft(outbox, publication))
 }
 

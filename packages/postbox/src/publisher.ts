@@ -25,7 +25,9 @@ export interface Publisher<B extends Bodies> {
     options?: O,
   ): Promise<readonly ReceiptsFor<O>[]>
   cancelTimer<Q extends keyof B & string>(queue: Q, timerId: string): Promise<boolean>
-  pending(options?: PendingOptions & { readonly queue?: keyof B & string }): Promise<readonly PendingMessage[]>
+  pending(
+    options?: PendingOptions & { readonly queue?: keyof B & string },
+  ): Promise<readonly PendingMessage[]>
 }
 
 /** Publishes in the transaction that is passed first, whatever client owns it. */
@@ -51,7 +53,11 @@ export interface TransactionPublisher<B extends Bodies> {
     options?: O,
   ): Promise<readonly ReceiptsFor<O>[]>
   /** Deletes a waiting timer; true when this call did. Not while its handler runs. Final when you commit. */
-  cancelTimer<H, Q extends keyof B & string>(tx: H & Refusal<NoInfer<H>>, queue: Q, timerId: string): Promise<boolean>
+  cancelTimer<H, Q extends keyof B & string>(
+    tx: H & Refusal<NoInfer<H>>,
+    queue: Q,
+    timerId: string,
+  ): Promise<boolean>
   /** What waits, oldest first, as your transaction sees it: your own rows, future ones and those in flight included. */
   pending<H>(
     tx: H & Refusal<NoInfer<H>>,

@@ -27,9 +27,14 @@ function handle(candidate: object): Handle | null {
 
 function database(candidate: object): Database | null {
   // A plain object only: ORMs have `query` and `transaction` too, and answer them with other shapes.
-  if (!hasMethods(candidate, 'query', 'transaction') || Object.getPrototypeOf(candidate) !== Object.prototype) return null
+  if (!hasMethods(candidate, 'query', 'transaction') || Object.getPrototypeOf(candidate) !== Object.prototype)
+    return null
   const given = candidate as unknown as OwnDatabase
-  return { ...executor(given), singleSession: false, transaction: (work) => given.transaction((tx) => work(executor(tx))) }
+  return {
+    ...executor(given),
+    singleSession: false,
+    transaction: (work) => given.transaction((tx) => work(executor(tx))),
+  }
 }
 
 function executor(client: Pick<OwnHandle, 'query'>): Executor {
@@ -42,5 +47,7 @@ function executor(client: Pick<OwnHandle, 'query'>): Executor {
 
 function stateOf(given: OwnHandle): TransactionState {
   const inside = typeof given.inTransaction === 'function' ? given.inTransaction() : given.inTransaction
-  return inside === true ? { inside } : { inside: false, because: `its \`inTransaction\` says ${String(inside)}` }
+  return inside === true
+    ? { inside }
+    : { inside: false, because: `its \`inTransaction\` says ${String(inside)}` }
 }

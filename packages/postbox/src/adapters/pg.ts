@@ -19,14 +19,24 @@ interface Pool extends Queryable {
 }
 
 function handle(candidate: object): Handle | null {
-  if (isPool(candidate)) return { ...executor(candidate), client: 'pg', singleSession: false, transactionState: () => aPool }
+  if (isPool(candidate))
+    return { ...executor(candidate), client: 'pg', singleSession: false, transactionState: () => aPool }
   if (!isClient(candidate)) return null
-  return { ...executor(candidate), client: 'pg', singleSession: false, transactionState: () => stateOf(candidate) }
+  return {
+    ...executor(candidate),
+    client: 'pg',
+    singleSession: false,
+    transactionState: () => stateOf(candidate),
+  }
 }
 
 function database(candidate: object): Database | null {
   if (!isPool(candidate)) return null
-  return { ...executor(candidate), singleSession: false, transaction: (work) => inTransaction(candidate, work) }
+  return {
+    ...executor(candidate),
+    singleSession: false,
+    transaction: (work) => inTransaction(candidate, work),
+  }
 }
 
 async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
@@ -55,19 +65,27 @@ function executor(client: Queryable): Executor {
 
 const aPool: TransactionState = {
   inside: false,
-  because: 'this is a pool, which may run each statement on another connection: pass the client that ran BEGIN',
+  because:
+    'this is a pool, which may run each statement on another connection: pass the client that ran BEGIN',
 }
 
 function stateOf(client: Client): TransactionState {
   const status = client.getTransactionStatus?.()
   if (status === undefined) return { inside: 'unknown' }
   if (status === 'T') return { inside: true }
-  if (status === 'E') return { inside: false, because: 'its transaction has already failed and can only be rolled back' }
-  return { inside: false, because: 'no transaction is open on this client: BEGIN was not awaited, or it has ended' }
+  if (status === 'E')
+    return { inside: false, because: 'its transaction has already failed and can only be rolled back' }
+  return {
+    inside: false,
+    because: 'no transaction is open on this client: BEGIN was not awaited, or it has ended',
+  }
 }
 
 function isPool(candidate: object): candidate is Pool {
-  return hasMethods(candidate, 'query', 'connect') && typeof (candidate as { totalCount?: unknown }).totalCount === 'number'
+  return (
+    hasMethods(candidate, 'query', 'connect') &&
+    typeof (candidate as { totalCount?: unknown }).totalCount === 'number'
+  )
 }
 
 function isClient(candidate: object): candidate is Client {

@@ -20,13 +20,22 @@ interface PGlite extends Queryable {
 function handle(candidate: object): Handle | null {
   if (!hasMethods(candidate, 'query', 'exec', 'sql', 'listen')) return null
   const transactionState = (): TransactionState => stateOf(candidate)
-  return { ...executor(candidate as unknown as Queryable), client: 'PGlite', singleSession: true, transactionState }
+  return {
+    ...executor(candidate as unknown as Queryable),
+    client: 'PGlite',
+    singleSession: true,
+    transactionState,
+  }
 }
 
 function database(candidate: object): Database | null {
   if (!hasMethods(candidate, 'query', 'exec', 'sql', 'transaction', 'listen')) return null
   const db = candidate as unknown as PGlite
-  return { ...executor(db), singleSession: true, transaction: (work) => db.transaction((tx) => work(executor(tx))) }
+  return {
+    ...executor(db),
+    singleSession: true,
+    transaction: (work) => db.transaction((tx) => work(executor(tx))),
+  }
 }
 
 function executor(client: Queryable): Executor {
@@ -40,7 +49,10 @@ function executor(client: Queryable): Executor {
 
 function stateOf(candidate: object): TransactionState {
   if (!hasMethods(candidate, 'rollback')) {
-    return { inside: false, because: 'this is the PGlite instance: pass the handle that db.transaction gives to its callback' }
+    return {
+      inside: false,
+      because: 'this is the PGlite instance: pass the handle that db.transaction gives to its callback',
+    }
   }
   if (!(candidate as { closed?: unknown }).closed) return { inside: true }
   return { inside: false, because: 'its transaction has ended' }

@@ -16,7 +16,12 @@ interface RootSql extends Sql {
 function handle(candidate: object): Handle | null {
   if (!hasMethods(candidate, 'unsafe', 'typed', 'json')) return null
   const state = stateOf(candidate)
-  return { ...executor(candidate as unknown as Sql), client: 'postgres.js', singleSession: false, transactionState: () => state }
+  return {
+    ...executor(candidate as unknown as Sql),
+    client: 'postgres.js',
+    singleSession: false,
+    transactionState: () => state,
+  }
 }
 
 function database(candidate: object): Database | null {
@@ -42,5 +47,8 @@ function executor(sql: Sql): Executor {
 function stateOf(candidate: object): TransactionState {
   if (hasMethods(candidate, 'savepoint')) return { inside: true }
   if (hasMethods(candidate, 'release')) return { inside: 'unknown' }
-  return { inside: false, because: 'this is the postgres.js client: pass the handle that sql.begin gives to its callback' }
+  return {
+    inside: false,
+    because: 'this is the postgres.js client: pass the handle that sql.begin gives to its callback',
+  }
 }

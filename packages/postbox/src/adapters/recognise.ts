@@ -13,7 +13,10 @@ const recognisers: readonly Recogniser[] = [pg, postgres, pglite, own]
 export function recogniseHandle(candidate: unknown): Handle {
   const found = isTouchable(candidate) ? first((recogniser) => recogniser.handle(candidate)) : null
   if (found !== null) return found
-  throw new OutboxError('OUTBOX_UNKNOWN_HANDLE', `expected a transaction as the first argument, got ${show(candidate)}`)
+  throw new OutboxError(
+    'OUTBOX_UNKNOWN_HANDLE',
+    `expected a transaction as the first argument, got ${show(candidate)}`,
+  )
 }
 
 export function recogniseDatabase(candidate: unknown): Database | null {

@@ -1,4 +1,4 @@
-// `any` throughout this file: these are shapes of other people's clients, of which only the presence of a member matters.
+// biome-ignore-all lint/suspicious/noExplicitAny: shapes of other people's clients, of which only a member's presence matters
 
 /** The sentence that the compiler prints when something that cannot be a transaction is passed as one. */
 interface Not<Why extends string> {

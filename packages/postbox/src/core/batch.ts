@@ -44,7 +44,10 @@ export async function makeBatch(rules: DraftRules, { queue, bodies, options }: B
 function agreedConflict(drafts: readonly Draft[]): Conflict {
   const conflicts = new Set(drafts.map((draft) => draft.conflict).filter((conflict) => conflict !== 'none'))
   if (conflicts.size > 1) {
-    throw new OutboxError('OUTBOX_INVALID_OPTION', 'expected `onConflict` to be the same for the whole batch, got `keep` and `replace`')
+    throw new OutboxError(
+      'OUTBOX_INVALID_OPTION',
+      'expected `onConflict` to be the same for the whole batch, got `keep` and `replace`',
+    )
   }
   const conflict = [...conflicts][0] ?? 'none'
   if (conflict === 'replace') assertDistinct(drafts, 'timerId')
@@ -57,7 +60,10 @@ function assertDistinct(drafts: readonly Draft[], member: 'id' | 'timerId'): voi
     const value = draft[member]
     if (value === null) continue
     if (seen.has(value)) {
-      throw new OutboxError('OUTBOX_INVALID_OPTION', `bodies[${index}]: expected each \`${member}\` once in a batch, got ${show(value)} again`)
+      throw new OutboxError(
+        'OUTBOX_INVALID_OPTION',
+        `bodies[${index}]: expected each \`${member}\` once in a batch, got ${show(value)} again`,
+      )
     }
     seen.add(value)
   }

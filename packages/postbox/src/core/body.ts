@@ -60,11 +60,19 @@ export function decodeStored(rules: BodyRules, queue: string, stored: StoredBody
     return decodeBody(stored.bytes, stored.contentType, codecOf(rules, queue))
   } catch (cause) {
     const type = stored.contentType ?? 'JSON'
-    throw invalid(queue, `${stored.bytes.byteLength} bytes cannot be decoded as ${type} (${String(cause)})`, cause)
+    throw invalid(
+      queue,
+      `${stored.bytes.byteLength} bytes cannot be decoded as ${type} (${String(cause)})`,
+      cause,
+    )
   }
 }
 
-async function runSchema(schema: StandardSchema, queue: string, value: unknown): Promise<SchemaResult<unknown>> {
+async function runSchema(
+  schema: StandardSchema,
+  queue: string,
+  value: unknown,
+): Promise<SchemaResult<unknown>> {
   try {
     return await schema['~standard'].validate(value)
   } catch (cause) {

@@ -41,7 +41,10 @@ export function encodeBody(body: unknown, options: EncodeOptions): EncodeResult 
   if (typeof body === 'string') return encodeText(body, label)
   const json = toJson(body, options.lossy)
   if (!json.ok) return { ok: false, problem: `${json.path} ${json.problem}` }
-  return labelled(encoder.encode(json.text), label === jsonType ? undefined : label, { fits: isJson, stored: null })
+  return labelled(encoder.encode(json.text), label === jsonType ? undefined : label, {
+    fits: isJson,
+    stored: null,
+  })
 }
 
 /** The inverse of `encodeBody`. Throws on bytes that are not what their content type says. */
@@ -55,14 +58,16 @@ export function decodeBody(bytes: Uint8Array, contentType: string | null, codec?
 
 function encodeText(text: string, label: string | undefined): EncodeResult {
   // A NUL is fine here: the body is bytes, not text. Half an emoji is not: UTF-8 would replace it.
-  if (hasLoneSurrogate(text)) return { ok: false, problem: 'body contains an unpaired surrogate (half an emoji)' }
+  if (hasLoneSurrogate(text))
+    return { ok: false, problem: 'body contains an unpaired surrogate (half an emoji)' }
   return labelled(encoder.encode(text), label, { fits: isText, stored: textType })
 }
 
 function encodeWith(codec: Codec, body: unknown, label: string | undefined): EncodeResult {
   try {
     const bytes: unknown = codec.encode(body)
-    if (!(bytes instanceof Uint8Array)) return { ok: false, problem: 'body was not made into a Uint8Array by its codec' }
+    if (!(bytes instanceof Uint8Array))
+      return { ok: false, problem: 'body was not made into a Uint8Array by its codec' }
     return labelled(bytes, label, { fits: (type) => type === codec.contentType, stored: codec.contentType })
   } catch (error) {
     return { ok: false, problem: `body was refused by its codec: ${String(error)}` }
@@ -77,7 +82,10 @@ interface Labelling {
 function labelled(bytes: Uint8Array, label: string | undefined, { fits, stored }: Labelling): EncodeResult {
   if (label === undefined) return { ok: true, bytes, contentType: stored }
   if (fits(label)) return { ok: true, bytes, contentType: label }
-  return { ok: false, problem: `body is ${stored ?? (bytes.byteLength === 0 ? 'null' : jsonType)}, not "${label}"` }
+  return {
+    ok: false,
+    problem: `body is ${stored ?? (bytes.byteLength === 0 ? 'null' : jsonType)}, not "${label}"`,
+  }
 }
 
 function isJson(contentType: string): boolean {

@@ -8,22 +8,31 @@ export const catalogue = {
     'Choose a shorter or simpler name: Postgres keeps 63 bytes of an identifier, index and channel names included.',
   OUTBOX_INVALID_QUEUE: 'A queue is named by a string of 1 to 255 bytes of valid Unicode without NUL.',
   OUTBOX_UNKNOWN_QUEUE: 'Add the queue to `queues` of createOutbox, or correct the name.',
-  OUTBOX_INVALID_BODY: 'Publish what the queue can carry: JSON values, a string, bytes or null, valid for its schema.',
-  OUTBOX_BODY_TOO_LARGE: 'Store the large part elsewhere and publish a reference to it, or raise `maxBodyBytes`.',
-  OUTBOX_INVALID_HEADERS: 'Headers are a plain object of strings; content type and correlation id have options of their own.',
-  OUTBOX_INVALID_TIME: 'Give `delayMs` (milliseconds from now) or `at` (a Date, or a Temporal instant), not both.',
+  OUTBOX_INVALID_BODY:
+    'Publish what the queue can carry: JSON values, a string, bytes or null, valid for its schema.',
+  OUTBOX_BODY_TOO_LARGE:
+    'Store the large part elsewhere and publish a reference to it, or raise `maxBodyBytes`.',
+  OUTBOX_INVALID_HEADERS:
+    'Headers are a plain object of strings; content type and correlation id have options of their own.',
+  OUTBOX_INVALID_TIME:
+    'Give `delayMs` (milliseconds from now) or `at` (a Date, or a Temporal instant), not both.',
   OUTBOX_UNKNOWN_HANDLE:
     'Pass the transaction of pg, postgres.js or PGlite as it is, or `{ query(text, values), inTransaction }`.',
   OUTBOX_NOT_IN_TRANSACTION:
     'Begin a transaction and pass the handle that owns it, so that the message commits with your rows; or use publishNow.',
-  OUTBOX_NO_AMBIENT_TRANSACTION: 'Call `outbox.current` inside `outbox.within(tx, work)`, or pass the transaction yourself.',
-  OUTBOX_NO_DATABASE: 'Give `database` to createOutbox. Without it an outbox can only publish in transactions of yours.',
+  OUTBOX_NO_AMBIENT_TRANSACTION:
+    'Call `outbox.current` inside `outbox.within(tx, work)`, or pass the transaction yourself.',
+  OUTBOX_NO_DATABASE:
+    'Give `database` to createOutbox. Without it an outbox can only publish in transactions of yours.',
   OUTBOX_DUPLICATE_SUBSCRIBER:
     'Give the queue one handler that does both, or publish to two queues: two subscribers would split the messages.',
-  OUTBOX_SCHEMA_MISSING: 'Run `await outbox.migrate()`, or put `outbox.schemaSql()` into your own migrations.',
+  OUTBOX_SCHEMA_MISSING:
+    'Run `await outbox.migrate()`, or put `outbox.schemaSql()` into your own migrations.',
   OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
-  OUTBOX_SCHEMA_NEWER: 'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
-  OUTBOX_TABLE_TAKEN: 'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
+  OUTBOX_SCHEMA_NEWER:
+    'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
+  OUTBOX_TABLE_TAKEN:
+    'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
 } as const satisfies Record<`OUTBOX_${string}`, string>
 
 export type ErrorCode = keyof typeof catalogue

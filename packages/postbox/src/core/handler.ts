@@ -11,4 +11,7 @@ export interface Context {
 export type MessageFor<B extends Bodies, Q extends keyof B & string> = Message<Q, B[Q]['out']>
 
 /** Returning (anything) acknowledges the message; throwing fails it. */
-export type Handler<B extends Bodies, Q extends keyof B & string> = (message: MessageFor<B, Q>, context: Context) => unknown
+export type Handler<B extends Bodies, Q extends keyof B & string> = (
+  message: MessageFor<B, Q>,
+  context: Context,
+) => unknown

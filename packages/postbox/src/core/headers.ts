@@ -27,7 +27,11 @@ export function readHeaders(headers: unknown): Map<string, string> {
  * Takes one of the envelope's own headers out of the caller's. Naming the same value twice is accepted, naming two is a
  * contradiction that a consumer would have to guess about.
  */
-export function takeOwn(read: Map<string, string>, name: string, option: string | undefined): string | undefined {
+export function takeOwn(
+  read: Map<string, string>,
+  name: string,
+  option: string | undefined,
+): string | undefined {
   const header = read.get(name)
   read.delete(name)
   if (header !== undefined && option !== undefined && header !== option) {
@@ -48,9 +52,11 @@ export function headersToStore(read: ReadonlyMap<string, string>, maxBytes: numb
 function assertHeader(name: string, value: unknown): void {
   const inName = name === '' ? 'is empty' : textProblem(name)
   if (inName !== null) throw invalid(`expected header names to be storable text, but ${show(name)} ${inName}`)
-  if (typeof value !== 'string') throw invalid(`expected header \`${name}\` to be a string, got ${show(value)}`)
+  if (typeof value !== 'string')
+    throw invalid(`expected header \`${name}\` to be a string, got ${show(value)}`)
   const inValue = textProblem(value)
-  if (inValue !== null) throw invalid(`expected header \`${name}\` to be storable text, but it ${inValue}: ${show(value)}`)
+  if (inValue !== null)
+    throw invalid(`expected header \`${name}\` to be storable text, but it ${inValue}: ${show(value)}`)
 }
 
 function invalid(sentence: string): OutboxError {

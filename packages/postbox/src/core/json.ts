@@ -78,10 +78,14 @@ function objectProblem(value: object, { lossy, above }: Place): string | null {
   // Its toJSON() gives null, and a schema that coerces would make 1970 of that.
   if (value instanceof Date && Number.isNaN(value.getTime())) return 'is an invalid Date'
   if (lossy === 'allow') return null
-  if (value instanceof Date) return 'is a Date, which arrives as a string: send toISOString() or give the queue a schema'
-  if (value instanceof Map || value instanceof Set) return `is a ${value.constructor.name}, which JSON turns into {}`
-  if (value instanceof RegExp || value instanceof Error) return `is a ${value.constructor.name}, which JSON turns into {}`
-  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return 'is binary: publish the bytes alone, or as base64'
+  if (value instanceof Date)
+    return 'is a Date, which arrives as a string: send toISOString() or give the queue a schema'
+  if (value instanceof Map || value instanceof Set)
+    return `is a ${value.constructor.name}, which JSON turns into {}`
+  if (value instanceof RegExp || value instanceof Error)
+    return `is a ${value.constructor.name}, which JSON turns into {}`
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+    return 'is binary: publish the bytes alone, or as base64'
   return null
 }
 

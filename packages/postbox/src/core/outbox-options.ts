@@ -3,8 +3,23 @@ import { OutboxError } from './errors.ts'
 import type { Logger } from './log.ts'
 import type { QueueMap } from './queues.ts'
 import { isStandardSchema } from './standard-schema.ts'
-import { resolveSubscribeOptions, type SubscribeOptions, type SubscribeSettings, subscribeShape } from './subscribe-options.ts'
-import { callable, type Check, expected, isRecord, name, oneOf, optionProblems, type Shape, wholeNumber } from './validate.ts'
+import {
+  resolveSubscribeOptions,
+  type SubscribeOptions,
+  type SubscribeSettings,
+  subscribeShape,
+} from './subscribe-options.ts'
+import {
+  type Check,
+  callable,
+  expected,
+  isRecord,
+  name,
+  oneOf,
+  optionProblems,
+  type Shape,
+  wholeNumber,
+} from './validate.ts'
 
 /** Options of createOutbox, without `database`, whose type belongs to the clients. */
 export interface OutboxSettingsInput<M extends QueueMap = QueueMap> {
@@ -15,7 +30,12 @@ export interface OutboxSettingsInput<M extends QueueMap = QueueMap> {
   /** @default 'outbox' */
   readonly table?: string
   /** The other tables. @default derived from `table`: `outbox_dead`, `outbox_handled`, `outbox_queues`, `outbox_meta` */
-  readonly names?: { readonly dead?: string; readonly handled?: string; readonly queues?: string; readonly meta?: string }
+  readonly names?: {
+    readonly dead?: string
+    readonly handled?: string
+    readonly queues?: string
+    readonly meta?: string
+  }
   /** When publishers notify: only if somebody sleeps, always, or never. @default 'quiet' */
   readonly wake?: 'quiet' | 'always' | 'poll'
   /** Stamped on every message. */
@@ -66,7 +86,8 @@ const shape = {
 } satisfies Shape & Record<keyof OutboxSettingsInput | 'database', Check>
 
 const queueShape: Shape = {
-  body: (value) => (isStandardSchema(value) ? null : 'to be a Standard Schema (zod, valibot, arktype …) or typed<T>()'),
+  body: (value) =>
+    isStandardSchema(value) ? null : 'to be a Standard Schema (zod, valibot, arktype …) or typed<T>()',
   codec: codecProblem,
 }
 
@@ -103,7 +124,9 @@ function nested(value: unknown, check: (value: Record<string, unknown>) => strin
 function queueProblems(queues: Record<string, unknown>): string[] {
   return Object.entries(queues).flatMap(([queue, definition]) => {
     const inName = name(255)(queue)
-    const inQueue = optionProblems(definition, queueShape, `queue "${queue}"`).map((text) => `queue "${queue}": ${text}`)
+    const inQueue = optionProblems(definition, queueShape, `queue "${queue}"`).map(
+      (text) => `queue "${queue}": ${text}`,
+    )
     return inName === null ? inQueue : [expected('a queue name', inName, queue), ...inQueue]
   })
 }
@@ -111,6 +134,8 @@ function queueProblems(queues: Record<string, unknown>): string[] {
 function codecProblem(value: unknown): string | null {
   const codec = value as Partial<Codec> | null
   const isCodec =
-    typeof codec?.contentType === 'string' && typeof codec.encode === 'function' && typeof codec.decode === 'function'
+    typeof codec?.contentType === 'string' &&
+    typeof codec.encode === 'function' &&
+    typeof codec.decode === 'function'
   return isCodec ? null : 'to be { contentType, encode, decode }'
 }

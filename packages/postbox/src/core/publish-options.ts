@@ -43,5 +43,8 @@ const shape = {
 export function assertPublishOptions(given: PublishOptions | undefined): void {
   assertOptions(given, shape, 'the options of publish')
   if (given?.onConflict === undefined || given.timerId !== undefined) return
-  throw new OutboxError('OUTBOX_INVALID_OPTION', expected('onConflict', 'to come with a `timerId`', given.onConflict))
+  throw new OutboxError(
+    'OUTBOX_INVALID_OPTION',
+    expected('onConflict', 'to come with a `timerId`', given.onConflict),
+  )
 }

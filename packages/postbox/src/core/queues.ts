@@ -1,10 +1,11 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: In and Out are inferred from the schema, and `unknown` is not assignable to them
 import type { Codec } from './codec.ts'
 import type { StandardSchema } from './standard-schema.ts'
 
 /** What a queue is: a property of the queue, shared by everybody who publishes to it or subscribes to it. */
 export interface QueueDefinition {
   /** Any Standard Schema (zod, valibot, arktype …), or `typed<Order>()`. Absent: `unknown`. */
-  readonly body?: StandardSchema<any, any> // any: In and Out are inferred from the schema, and `unknown` is not assignable to them
+  readonly body?: StandardSchema<any, any>
   /** How bodies become bytes. @default the outbox's codec: JSON */
   readonly codec?: Codec
 }

@@ -29,15 +29,20 @@ export function resolveSchedule(delayMs: unknown, at: unknown): Schedule {
 
 function afterDelay(delayMs: unknown): Schedule {
   if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs <= longestDelayMs)) {
-    throw invalid(`expected \`delayMs\` to be a number from 0 to ${longestDelayMs} (100 years), got ${show(delayMs)}`)
+    throw invalid(
+      `expected \`delayMs\` to be a number from 0 to ${longestDelayMs} (100 years), got ${show(delayMs)}`,
+    )
   }
   return delayMs === 0 ? { kind: 'now' } : { kind: 'after', delayMs }
 }
 
 function atInstant(at: unknown): Schedule {
-  const epochMs = at instanceof Date ? at.getTime() : (at as { epochMilliseconds?: unknown } | null)?.epochMilliseconds
+  const epochMs =
+    at instanceof Date ? at.getTime() : (at as { epochMilliseconds?: unknown } | null)?.epochMilliseconds
   if (typeof epochMs !== 'number' || !(Math.abs(epochMs) <= latestEpochMs)) {
-    throw invalid(`expected \`at\` to be a valid Date or Temporal instant before the year 10000, got ${show(at)}`)
+    throw invalid(
+      `expected \`at\` to be a valid Date or Temporal instant before the year 10000, got ${show(at)}`,
+    )
   }
   return { kind: 'at', epochMs }
 }

@@ -6,7 +6,7 @@ export function show(value: unknown): string {
 }
 
 /** The type as a reader would name it: `null` and `array` are not "object". */
-export function kindOf(value: unknown): string {
+function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
   return typeof value
@@ -19,9 +19,9 @@ function print(value: unknown): string {
     if (typeof value === 'function') return value.name || 'function'
     if (typeof value !== 'object' || value === null) return String(value)
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString()
-    const constructor = value.constructor?.name
-    if (constructor === 'Object' || Array.isArray(value)) return JSON.stringify(value, printable) ?? 'object'
-    return constructor ?? 'object'
+    const className = value.constructor?.name
+    if (className === 'Object' || Array.isArray(value)) return JSON.stringify(value, printable) ?? 'object'
+    return className ?? 'object'
   } catch {
     return 'unprintable'
   }

@@ -8,7 +8,11 @@ const deepest = 10
 
 /** The five characters that Postgres gave an error, found through whatever a client wrapped around it. */
 export function sqlStateOf(error: unknown): string | null {
-  for (let current = error, depth = 0; isObject(current) && depth < deepest; current = current['cause'], depth++) {
+  for (
+    let current = error, depth = 0;
+    isObject(current) && depth < deepest;
+    current = current['cause'], depth++
+  ) {
     const code = current['code']
     if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code
   }

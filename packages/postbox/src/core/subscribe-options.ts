@@ -25,7 +25,12 @@ export const subscribeShape = {
   pollMs: pollProblem,
 } satisfies Shape & Record<keyof SubscribeOptions, Check>
 
-const defaults: SubscribeSettings = { name: undefined, concurrency: 10, leaseMs: 30_000, pollMs: { min: 20, max: 5_000 } }
+const defaults: SubscribeSettings = {
+  name: undefined,
+  concurrency: 10,
+  leaseMs: 30_000,
+  pollMs: { min: 20, max: 5_000 },
+}
 
 export function resolveSubscribeOptions(
   given: SubscribeOptions | undefined,

@@ -64,7 +64,10 @@ export function name(mostBytes: number): Check {
 }
 
 /** Throws on the first problem of a single named value, in the grammar of `expected`. */
-export function assertValue(code: ErrorCode, { label, check, value }: { label: string; check: Check; value: unknown }): void {
+export function assertValue(
+  code: ErrorCode,
+  { label, check, value }: { label: string; check: Check; value: unknown },
+): void {
   const problem = check(value)
   if (problem !== null) throw new OutboxError(code, expected(label, problem, value))
 }

@@ -16,7 +16,9 @@ export function createClaimer(executor: Executor, names: Names, subscription: Su
   const { queue, settings } = subscription
   const claimLane = async (lane: Lane, limit: number): Promise<readonly Lease[]> => {
     const token = randomUUID()
-    const rows = await executor.run(claimMessages(names, { queue, lane, limit, token, leaseMs: settings.leaseMs }))
+    const rows = await executor.run(
+      claimMessages(names, { queue, lane, limit, token, leaseMs: settings.leaseMs }),
+    )
     return rows.map((row) => leaseOf(row, token)).sort(bySeq)
   }
   return {

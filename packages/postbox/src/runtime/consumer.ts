@@ -44,7 +44,12 @@ export async function runConsumer(
       else await waker.next(halt)
     } catch (error) {
       const delayMs = reconnectDelayMs(++failures, Math.random())
-      log({ level: 'error', message: 'database failed, trying again', fields: { queue: subscription.queue, delayMs }, error })
+      log({
+        level: 'error',
+        message: 'database failed, trying again',
+        fields: { queue: subscription.queue, delayMs },
+        error,
+      })
       await clock.sleep(delayMs, halt)
     }
   }

@@ -7,7 +7,11 @@ import type { Outcome } from '../core/outcome.ts'
 import type { Subscription } from './subscription.ts'
 
 /** Decodes the body, runs the handler. Whatever is thrown, by either, is the delivery's outcome and never an exception. */
-export async function deliver(lease: Lease, subscription: Subscription, signal: AbortSignal): Promise<Outcome> {
+export async function deliver(
+  lease: Lease,
+  subscription: Subscription,
+  signal: AbortSignal,
+): Promise<Outcome> {
   try {
     const message = await messageOf(lease, subscription)
     await subscription.handler(message, { signal })

@@ -1,8 +1,8 @@
 import type { Database, Executor } from '../adapters/executor.ts'
 import { OutboxError } from '../core/errors.ts'
+import type { SchemaSqlOptions } from '../core/schema-sql-options.ts'
 import { sqlState, sqlStateOf } from '../core/sql-state.ts'
 import { currentVersion, migrations } from '../sql/migrations/index.ts'
-import type { MigrationOptions } from '../sql/migrations/migration.ts'
 import type { Names } from '../sql/names.ts'
 import { createMeta, stepStatements } from '../sql/schema-script.ts'
 import { type AppliedStep, lockForMigrating, readAppliedSteps, readSchemaState } from '../sql/schema-state.ts'
@@ -11,12 +11,17 @@ import { type AppliedStep, lockForMigrating, readAppliedSteps, readSchemaState }
  * Brings the schema to this build's version, in one transaction under an advisory lock: any number of processes may call it
  * at once, one does the work. Refuses a schema that a later version made, and a table that is not ours.
  */
-export async function migrate(database: Database, names: Names, options: MigrationOptions): Promise<void> {
+export async function migrate(
+  database: Database,
+  names: Names,
+  options: Required<SchemaSqlOptions>,
+): Promise<void> {
   await database.transaction(async (tx) => {
     await tx.run(lockForMigrating(names))
     const applied = await prepareMeta(tx, names)
     if (applied > currentVersion) throw newerSchema(names, applied)
-    for (const migration of migrations.slice(applied)) await runAll(tx, stepStatements(names, migration, options))
+    for (const migration of migrations.slice(applied))
+      await runAll(tx, stepStatements(names, migration, options))
   })
 }
 
@@ -46,7 +51,10 @@ async function prepareMeta(tx: Executor, names: Names): Promise<number> {
   const [state] = await tx.run(readSchemaState(names))
   if (state?.meta) return (await tx.run(readAppliedSteps(names))).at(-1)?.version ?? 0
   if (state?.messages) {
-    throw new OutboxError('OUTBOX_TABLE_TAKEN', `a table ${names.messages} exists, and it was not made by postbox`)
+    throw new OutboxError(
+      'OUTBOX_TABLE_TAKEN',
+      `a table ${names.messages} exists, and it was not made by postbox`,
+    )
   }
   // Not `if not exists`: that needs the right to create schemas even where there is nothing to create.
   if (!state?.namespace) await runAll(tx, [`create schema ${names.schema}`])

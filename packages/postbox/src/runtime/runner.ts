@@ -1,5 +1,5 @@
 import type { Logger } from '../core/log.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { type ConsumerParts, runConsumer } from './consumer.ts'
 import { assertSchema } from './migrate.ts'
 import type { Subscription } from './subscription.ts'
@@ -16,15 +16,18 @@ export interface Registry {
   onAdded: ((subscription: Subscription) => void) | null
 }
 
-export interface RunnerParts extends ConsumerParts {
+export interface RunnerParts extends Omit<ConsumerParts, 'clock'> {
   readonly stopTimeoutMs: number
+  /** @default the system's */
+  readonly clock?: Clock
 }
 
 // How long handlers get after their signal aborted, before stop() no longer waits for them.
 const graceMs = 1_000
 
 /** Checks the schema, then starts a consumer for each subscription, those added later included. */
-export async function startRunner(registry: Registry, parts: RunnerParts): Promise<Running> {
+export async function startRunner(registry: Registry, given: RunnerParts): Promise<Running> {
+  const parts = { clock: systemClock, ...given }
   await assertSchema(parts.executor, parts.names)
   const halt = new AbortController()
   const abandon = new AbortController()
@@ -44,7 +47,11 @@ export async function startRunner(registry: Registry, parts: RunnerParts): Promi
     abandon.abort(new Error('the outbox stops and the time for handlers is up'))
     if (await within(finished, graceMs, parts.clock)) return
     const fields = { stopTimeoutMs: parts.stopTimeoutMs }
-    parts.log({ level: 'warn', message: 'stopped while handlers still run: their messages will be delivered again', fields })
+    parts.log({
+      level: 'warn',
+      message: 'stopped while handlers still run: their messages will be delivered again',
+      fields,
+    })
   }
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => {
@@ -65,5 +72,9 @@ async function within(promise: Promise<boolean>, ms: number, clock: Clock): Prom
 }
 
 function warnOfNothing(log: Logger): void {
-  log({ level: 'warn', message: 'started without subscribers: call subscribe() before or after start()', fields: {} })
+  log({
+    level: 'warn',
+    message: 'started without subscribers: call subscribe() before or after start()',
+    fields: {},
+  })
 }

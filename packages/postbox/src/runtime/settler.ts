@@ -45,7 +45,14 @@ type Settled = readonly { readonly seq: string }[]
 function reportFailed(failed: readonly Reschedule[], settled: Settled, log: Logger): void {
   const landed = new Set(settled.map((row) => row.seq))
   for (const { lease, delayMs, error } of failed.filter((settlement) => landed.has(settlement.lease.seq))) {
-    const fields = { queue: lease.queue, id: lease.id, seq: lease.seq, attempt: lease.attempt, delayMs: Math.round(delayMs), error }
+    const fields = {
+      queue: lease.queue,
+      id: lease.id,
+      seq: lease.seq,
+      attempt: lease.attempt,
+      delayMs: Math.round(delayMs),
+      error,
+    }
     log({ level: 'warn', message: 'handler failed, message will be retried', fields })
   }
 }
@@ -54,6 +61,10 @@ function reportLost(written: readonly Settlement[], settled: Settled, log: Logge
   const landed = new Set(settled.map((row) => row.seq))
   for (const { lease, write } of written.filter((settlement) => !landed.has(settlement.lease.seq))) {
     const fields = { queue: lease.queue, id: lease.id, seq: lease.seq, deliveries: lease.deliveries, write }
-    log({ level: 'warn', message: 'lease lost: the handler outlived it and the message is somebody else’s now', fields })
+    log({
+      level: 'warn',
+      message: 'lease lost: the handler outlived it and the message is somebody else’s now',
+      fields,
+    })
   }
 }

@@ -5,7 +5,11 @@ import type { Statement } from './statement.ts'
  * Deletes a waiting timer in the caller's transaction, only while nobody holds its lease: a running handler is never
  * undercut. A claim that is under way is waited for and then seen. Returns the seq deleted, if it was.
  */
-export function cancelTimer(names: Names, queue: string, timerId: string): Statement<{ readonly seq: string }> {
+export function cancelTimer(
+  names: Names,
+  queue: string,
+  timerId: string,
+): Statement<{ readonly seq: string }> {
   return {
     name: 'cancel_timer',
     text: `

@@ -7,5 +7,9 @@ import type { NoRow, Statement } from './statement.ts'
  * protocol makes them differ in autocommit, too.)
  */
 export function lockForPublishing(names: Names): Statement<NoRow> {
-  return { name: 'lock_for_publishing', text: `lock table ${names.messages} in row exclusive mode`, values: [] }
+  return {
+    name: 'lock_for_publishing',
+    text: `lock table ${names.messages} in row exclusive mode`,
+    values: [],
+  }
 }

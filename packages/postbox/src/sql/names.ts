@@ -57,7 +57,10 @@ const longestBytes = 63
 export function resolveNames(options: NameOptions): Names {
   const plain = plainNames(options)
   const within = (name: string): string => `${quote(plain.schema)}.${quote(name)}`
-  const index = Object.entries(derivedNames).map(([name, [table, suffix]]) => [name, quote(derived(plain, table, suffix))])
+  const index = Object.entries(derivedNames).map(([name, [table, suffix]]) => [
+    name,
+    quote(derived(plain, table, suffix)),
+  ])
   return Object.freeze({
     schema: quote(plain.schema),
     messages: within(plain.table),
@@ -94,19 +97,24 @@ function derived(plain: PlainNames, table: keyof PlainNames, suffix: string): st
   return checked(`${table} with the suffix _${suffix}`, `${plain[table]}_${suffix}`)
 }
 
-export function quote(identifier: string): string {
+function quote(identifier: string): string {
   return `"${identifier.replaceAll('"', '""')}"`
 }
 
 /** A constant of ours inside a statement's text (the channel, say); values of callers are always parameters. */
 export function literal(text: string): string {
-  return text.includes('\\') ? ` E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'` : `'${text.replaceAll("'", "''")}'`
+  return text.includes('\\')
+    ? ` E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+    : `'${text.replaceAll("'", "''")}'`
 }
 
 function checked(label: string, identifier: unknown): string {
   const problem = identifierProblem(identifier)
   if (problem === null) return identifier as string
-  throw new OutboxError('OUTBOX_INVALID_NAME', `expected \`${label}\` to be ${problem}, got ${show(identifier)}`)
+  throw new OutboxError(
+    'OUTBOX_INVALID_NAME',
+    `expected \`${label}\` to be ${problem}, got ${show(identifier)}`,
+  )
 }
 
 function identifierProblem(identifier: unknown): string | null {
@@ -120,5 +128,8 @@ function identifierProblem(identifier: unknown): string | null {
 function assertDistinct(tables: readonly string[]): void {
   const twice = tables.find((name, index) => tables.indexOf(name) !== index)
   if (twice === undefined) return
-  throw new OutboxError('OUTBOX_INVALID_NAME', `expected each table to have a name of its own, got ${show(twice)} twice`)
+  throw new OutboxError(
+    'OUTBOX_INVALID_NAME',
+    `expected each table to have a name of its own, got ${show(twice)} twice`,
+  )
 }

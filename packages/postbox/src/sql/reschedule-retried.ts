@@ -12,7 +12,10 @@ export interface Reschedule extends Fence {
  * database's clock, so a skewed worker cannot move it.
  * Returns the seqs written; one that is missing had lost its lease.
  */
-export function rescheduleRetried(names: Names, batch: readonly Reschedule[]): Statement<{ readonly seq: string }> {
+export function rescheduleRetried(
+  names: Names,
+  batch: readonly Reschedule[],
+): Statement<{ readonly seq: string }> {
   return {
     name: 'reschedule_retried',
     text: `

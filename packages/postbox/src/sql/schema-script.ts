@@ -1,5 +1,6 @@
+import type { SchemaSqlOptions } from '../core/schema-sql-options.ts'
 import { migrations } from './migrations/index.ts'
-import type { Migration, MigrationOptions } from './migrations/migration.ts'
+import type { Migration } from './migrations/migration.ts'
 import { literal, type Names } from './names.ts'
 
 /** The table that says which steps were applied. In a table and not in a comment: restores drop comments. */
@@ -14,7 +15,11 @@ export function createMeta(names: Names): string {
 }
 
 /** One step and the note that it was applied. */
-export function stepStatements(names: Names, migration: Migration, options: MigrationOptions): readonly string[] {
+export function stepStatements(
+  names: Names,
+  migration: Migration,
+  options: Required<SchemaSqlOptions>,
+): readonly string[] {
   const { version, name, breaking } = migration
   return [
     ...migration.up(names, options),
@@ -23,7 +28,7 @@ export function stepStatements(names: Names, migration: Migration, options: Migr
 }
 
 /** Everything that `migrate` would do on an empty database, as a script for somebody's own migrations. */
-export function schemaScript(names: Names, options: MigrationOptions): string {
+export function schemaScript(names: Names, options: Required<SchemaSqlOptions>): string {
   const createSchema = names.plain.schema === 'public' ? [] : [`create schema if not exists ${names.schema}`]
   const steps = migrations.flatMap((migration) => stepStatements(names, migration, options))
   return [...createSchema, createMeta(names), ...steps].map((statement) => `${statement};\n`).join('\n')

@@ -1,5 +1,6 @@
+import type { Autovacuum, SchemaSqlOptions } from '../../core/schema-sql-options.ts'
 import type { Names } from '../names.ts'
-import type { Autovacuum, Migration, MigrationOptions } from './migration.ts'
+import type { Migration } from './migration.ts'
 
 /** The tables of an outbox: messages, dead letters, inbox, queues. */
 export const messages: Migration = {
@@ -23,7 +24,7 @@ export const messages: Migration = {
  * table that refills at once. Text is compared as bytes (collate "C"): index work is 40 % cheaper and no locale upgrade
  * can corrupt it.
  */
-function createMessages(names: Names, options: MigrationOptions): string {
+function createMessages(names: Names, options: Required<SchemaSqlOptions>): string {
   return `create table ${names.messages} (
   seq bigint generated always as identity (sequence name ${names.sequence}),
   id uuid not null,

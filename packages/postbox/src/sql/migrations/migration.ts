@@ -1,3 +1,4 @@
+import type { SchemaSqlOptions } from '../../core/schema-sql-options.ts'
 import type { Names } from '../names.ts'
 
 /** One step of the schema. Steps are only ever added: a released step is never edited. */
@@ -7,17 +8,5 @@ export interface Migration {
   /** True when a process of the version before could no longer work on the result; it then refuses to start. */
   readonly breaking: boolean
   /** One statement each, in order. */
-  readonly up: (names: Names, options: MigrationOptions) => readonly string[]
-}
-
-export interface MigrationOptions {
-  readonly autovacuum: Autovacuum | false
-}
-
-/** Thresholds in rows, cost delay in milliseconds. */
-export interface Autovacuum {
-  readonly threshold?: number
-  readonly insertThreshold?: number
-  readonly costDelay?: number
-  readonly costLimit?: number
+  readonly up: (names: Names, options: Required<SchemaSqlOptions>) => readonly string[]
 }

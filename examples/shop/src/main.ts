@@ -1,0 +1,98 @@
+import { help, readArguments } from './arguments.ts'
+import { serveCustomers } from './customers.ts'
+import { openDatabase } from './database.ts'
+import type { Ending } from './ending.ts'
+import { listenForEnding } from './ending.ts'
+import { showLive } from './live.ts'
+import type { Paint } from './paint.ts'
+import { painter } from './paint.ts'
+import { sabotage } from './sabotage.ts'
+import type { Screen } from './screen.ts'
+import { openScreen } from './screen.ts'
+import type { Shop } from './shop.ts'
+import { createShop } from './shop.ts'
+import { subscribe } from './subscribers.ts'
+import { runChecks, verdictLines } from './verdict.ts'
+import { untilNothingWaits } from './waiting.ts'
+
+interface Evening {
+  readonly forMs: number | null
+  readonly ending: Ending
+  readonly screen: Screen
+  readonly paint: Paint
+}
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  const wish = readArguments(process.argv.slice(2), process.stdout.isTTY)
+  switch (wish.kind) {
+    case 'help':
+      console.log(help)
+      return 0
+    case 'mistake':
+      console.error(`${wish.sentence}. \`--help\` explains.`)
+      return 2
+    case 'run':
+      return run(wish.forMs)
+  }
+}
+
+async function run(forMs: number | null): Promise<number> {
+  const screen = openScreen(process.stdout)
+  const ending = listenForEnding()
+  ending.hurry.addEventListener('abort', () => {
+    screen.close()
+    // Time to leave nothing behind, unless the database hangs. An embedded one ends with this process in any case.
+    setTimeout(() => process.exit(130), 1_000).unref()
+  })
+  try {
+    return await runShop({ forMs, ending, screen, paint: painter(process.stdout) })
+  } catch (error) {
+    console.error(`The shop failed: ${sentenceOf(error)}`)
+    return 1
+  }
+}
+
+/** Everything in order: a database, the tables, subscribers and customers, the end of the day, the verdict. */
+async function runShop(evening: Evening): Promise<number> {
+  const { ending, screen, paint } = evening
+  await using database = await openDatabase()
+  screen.say(database.description)
+  const created = await createShop(database, ({ message, error }) =>
+    screen.say(`[postbox] ${message} ${error ?? ''}`),
+  )
+  const shop = await sabotage(created, process.env['SHOP_SABOTAGE'])
+  subscribe(shop)
+  await trade(shop, evening)
+  if (ending.hurry.aborted) {
+    screen.say('Ended in a hurry: what waited was not delivered, and nothing was checked.')
+    return 130
+  }
+  const checks = await runChecks(shop.pool)
+  for (const line of verdictLines(checks, paint)) screen.say(line)
+  return checks.every(({ wrong }) => wrong === 0) ? 0 : 1
+}
+
+async function trade(shop: Shop, { forMs, ending, screen, paint }: Evening): Promise<void> {
+  await shop.outbox.start()
+  const live = showLive(shop, ending, { screen, paint })
+  const closingTime = forMs === null ? undefined : setTimeout(ending.close, forMs)
+  try {
+    await serveCustomers(shop, ending)
+    await untilNothingWaits(shop.pool, ending.hurry)
+  } finally {
+    clearTimeout(closingTime)
+    await shop.outbox.stop()
+    await live.stop()
+    screen.close()
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  // Where the clean-up failed too, the first failure is the one that explains it.
+  const { suppressed: first = error } = error as { suppressed?: unknown }
+  const { message, code } = first as { message?: string; code?: string }
+  // Node reports a refused connection without a message when it tried two addresses.
+  return message || code || String(first)
+}

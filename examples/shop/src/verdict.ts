@@ -1,0 +1,89 @@
+import type pg from 'pg'
+import type { Paint } from './paint.ts'
+import { thousands } from './paint.ts'
+
+export interface Check {
+  readonly title: string
+  /** How many rows the check looked at, and how many of them are not as they should be. */
+  readonly rows: number
+  readonly wrong: number
+}
+
+/** Asks the tables, and nobody else, whether every message was delivered and none that was rolled back. */
+export async function runChecks(pool: pg.Pool): Promise<readonly Check[]> {
+  const checks: Check[] = []
+  for (const [title, query] of Object.entries(queries)) {
+    const { rows } = await pool.query<{ rows: number; wrong: number }>(query)
+    checks.push({ title, ...rows[0]! })
+  }
+  return checks
+}
+
+const queries = {
+  'every order has exactly one shipment': `
+    select count(*)::int as rows, count(*) filter (where shipments <> 1)::int as wrong
+      from (select count(s.message_id) as shipments
+              from orders o
+              left join shipments s on s.order_id = o.id
+             group by o.id) as each_order`,
+
+  'every order was confirmed by exactly one e-mail': `
+    select count(*)::int as rows, count(*) filter (where emails <> 1)::int as wrong
+      from (select count(e.message_id) as emails
+              from orders o
+              left join emails_sent e on e.order_id = o.id and e.coupon_code is null
+             group by o.id) as each_order`,
+
+  'every coupon was e-mailed exactly once': `
+    select count(*)::int as rows, count(*) filter (where emails <> 1)::int as wrong
+      from (select count(e.message_id) as emails
+              from coupons c
+              left join emails_sent e on e.coupon_code = c.code
+             group by c.code) as each_coupon`,
+
+  'no declined order was shipped or e-mailed': `
+    select count(*)::int as rows, count(delivered.order_id)::int as wrong
+      from declined
+      left join (select order_id from shipments union select order_id from emails_sent) as delivered
+     using (order_id)`,
+
+  'no coupon rolled back to its savepoint was e-mailed': `
+    select count(*)::int as rows, count(emailed.code)::int as wrong
+      from withdrawn_coupons
+      left join (select distinct coupon_code as code from emails_sent) as emailed
+     using (code)`,
+
+  'nothing was delivered that was not ordered': `
+    select count(*)::int as rows, count(*) filter (where o.id is null)::int as wrong
+      from (select order_id from shipments union all select order_id from emails_sent) as delivered
+      left join orders o on o.id = delivered.order_id`,
+
+  'the outbox is empty': `
+    select count(*)::int as rows, count(*)::int as wrong
+      from outbox`,
+}
+
+/** The table of checks, one line each. */
+export function verdictLines(checks: readonly Check[], paint: Paint): string[] {
+  const failed = checks.filter(({ wrong }) => wrong > 0)
+  const summary =
+    failed.length === 0
+      ? paint('green', `All ${checks.length} checks hold.`)
+      : paint('red', `${failed.length} of ${checks.length} checks failed.`)
+  return [
+    '',
+    paint('dim', line(' ', ['The verdict, by SQL over the shop’s own tables', 'rows', 'wrong'])),
+    ...checks.map((check) => checkLine(check, paint)),
+    '',
+    `  ${summary}`,
+  ]
+}
+
+function checkLine({ title, rows, wrong }: Check, paint: Paint): string {
+  const text = line(wrong === 0 ? '✓' : '✗', [title, thousands(rows), thousands(wrong)])
+  return wrong === 0 ? text.replace('✓', paint('green', '✓')) : paint('red', text)
+}
+
+function line(mark: string, [title, rows, wrong]: readonly [string, string, string]): string {
+  return `  ${mark} ${title.padEnd(54)}${rows.padStart(9)}${wrong.padStart(9)}`
+}

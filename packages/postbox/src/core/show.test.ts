@@ -1,0 +1,105 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { kindOf, show } from './show.ts'
+import { hasLoneSurrogate } from './text.ts'
+
+class Order {
+  readonly total = 7
+}
+
+const circular: Record<string, unknown> = {}
+circular['self'] = circular
+
+const thrower = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('do not touch')
+    },
+  },
+)
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+
+describe('show', () => {
+  test.each([
+    ['orders', '`"orders"` (string)'],
+    ['a\nb\u0000', '`"a\\nb\\u0000"` (string)'],
+    ['\ud83d', '`"\\ud83d"` (string)'],
+    [0, '`0` (number)'],
+    [Number.NaN, '`NaN` (number)'],
+    [7n, '`7n` (bigint)'],
+    [undefined, '`undefined` (undefined)'],
+    [null, '`null` (null)'],
+    [true, '`true` (boolean)'],
+    [Symbol('id'), '`Symbol(id)` (symbol)'],
+    [[1, 2n], '`[1,"2n"]` (array)'],
+    [{ a: 1 }, '`{"a":1}` (object)'],
+    [new Date(0), '`1970-01-01T00:00:00.000Z` (object)'],
+    [new Date(Number.NaN), '`Invalid Date` (object)'],
+    [new Order(), '`Order` (object)'],
+    [new Map(), '`Map` (object)'],
+    [Object.create(null), '`object` (object)'],
+    [function ship() {}, '`ship` (function)'],
+    [() => {}, '`function` (function)'],
+    [{ toJSON: () => undefined }, '`object` (object)'],
+    [circular, '`unprintable` (object)'],
+    [thrower, '`unprintable` (object)'],
+  ])('prints a value and its kind (case %#)', (value, text) => {
+    expect(show(value)).toBe(text)
+  })
+
+  test('a long text is cut at 120 characters', () => {
+    expect(show('x'.repeat(118))).toBe(`\`"${'x'.repeat(118)}"\` (string)`)
+    expect(show('x'.repeat(500))).toBe(`\`"${'x'.repeat(119)}…\` (string)`)
+  })
+
+  test('cutting never leaves half an emoji behind', () => {
+    const text = show(`${'x'.repeat(118)}😀${'x'.repeat(50)}`)
+
+    expect(hasLoneSurrogate(text)).toBe(false)
+  })
+
+  test('whatever a value is made of, showing it does not throw', () => {
+    fc.assert(
+      fc.property(
+        fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
+        (value) => {
+          expect(typeof show(value)).toBe('string')
+        },
+      ),
+    )
+  })
+
+  test.each([
+    ['a revoked proxy', revoked()],
+    ['parsed JSON whose constructor has a number for a name', JSON.parse('{"constructor":{"name":42}}')],
+    [
+      'a class whose static name is a number',
+      Object.assign(() => {}, {}) &&
+        class {
+          static override name = 42 as never
+        },
+    ],
+    ['an object without a usable constructor', Object.assign(Object.create(null), { constructor: 7 })],
+  ])('does not throw on %s', (_title, value) => {
+    expect(() => show(value)).not.toThrow()
+  })
+})
+
+describe('kindOf', () => {
+  test.each([
+    [null, 'null'],
+    [[], 'array'],
+    [{}, 'object'],
+    ['', 'string'],
+    [undefined, 'undefined'],
+    [() => {}, 'function'],
+  ])('names the kind as a reader would (case %#)', (value, kind) => {
+    expect(kindOf(value)).toBe(kind)
+  })
+})

@@ -1,0 +1,282 @@
+import type pg from 'pg'
+import { createOutbox } from 'postbox'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { useDatabase } from '../support/database.ts'
+import { collector, eventually } from '../support/signals.ts'
+
+const database = useDatabase()
+const queues = { orders: {}, emails: {} }
+let pool: pg.Pool
+let channel: string
+
+beforeAll(async () => {
+  pool = database.pool({ max: 20 })
+  channel = `postbox:${database.schema}.outbox`
+  await outboxWith('quiet').migrate()
+})
+
+beforeEach(async () => {
+  await database.query('delete from outbox')
+})
+
+function outboxWith(wake: 'quiet' | 'always' | 'poll') {
+  return createOutbox({ database: pool, schema: database.schema, queues, wake, logger: false })
+}
+
+/** A subscriber's listening connection, as far as publishers can see it: LISTEN, and the locks of the protocol. */
+async function listener() {
+  const client = await database.client()
+  const heard = collector<string>('notifications')
+  client.on('notification', ({ payload }) => heard.add(payload ?? ''))
+  await client.query(`listen "${channel}"`)
+  const key = (role: string, queue: string): string =>
+    `hashtextextended('${channel} ${role} ' || '${queue}', 0)`
+  return {
+    heard,
+    /** "Somebody sleeps." */
+    sleep: (queue: string) => client.query(`select pg_advisory_lock_shared(${key('sleepers', queue)})`),
+    wakeUp: (queue: string) => client.query(`select pg_advisory_unlock_shared(${key('sleepers', queue)})`),
+    /** Whether no publisher is between its statement and its commit. */
+    async nobodyPublishes(queue: string): Promise<boolean> {
+      const { rows } = await client.query(
+        `select case when pg_try_advisory_lock(${key('publishers', queue)}) then pg_advisory_unlock(${key('publishers', queue)}) else false end as free`,
+      )
+      return rows[0].free
+    },
+    holdPublishers: (queue: string) => client.query(`select pg_advisory_lock(${key('publishers', queue)})`),
+    releasePublishers: (queue: string) =>
+      client.query(`select pg_advisory_unlock(${key('publishers', queue)})`),
+    /** Everything heard so far: a notification of our own comes after all that were committed before it. */
+    async all(): Promise<readonly string[]> {
+      await pool.query('select pg_notify($1, $2)', [channel, 'end'])
+      await heard.find((payload) => payload === 'end')
+      return heard.all.filter((payload) => payload !== 'end')
+    },
+    end: () => client.end(),
+  }
+}
+
+async function inTransaction(work: (client: pg.PoolClient) => Promise<unknown>): Promise<void> {
+  const client = await pool.connect()
+  await client.query('begin')
+  await work(client)
+  await client.query('commit')
+  client.release()
+}
+
+describe('a quiet publisher', () => {
+  test('says nothing while nobody sleeps', async () => {
+    const ear = await listener()
+
+    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+
+    expect(await ear.all()).toEqual([])
+    await ear.end()
+  })
+
+  test('wakes a sleeper, once per statement and for its own queue', async () => {
+    const ear = await listener()
+    await ear.sleep('orders')
+
+    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+    await inTransaction((tx) => outboxWith('quiet').publishMany(tx, 'orders', [1, 2, 3]))
+    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'emails', 1))
+
+    expect(await ear.all()).toEqual(['orders', 'orders'])
+    await ear.end()
+  })
+
+  test('that publishes several times in a transaction is heard once: Postgres folds equal notifications', async () => {
+    const ear = await listener()
+    await ear.sleep('orders')
+    await ear.sleep('emails')
+    const outbox = outboxWith('quiet')
+
+    await inTransaction(async (tx) => {
+      for (let count = 0; count < 5; count++) await outbox.publish(tx, 'orders', count)
+      await outbox.publishMany(tx, 'orders', [1, 2])
+      await outbox.publish(tx, 'emails', 1)
+    })
+
+    expect([...(await ear.all())].sort()).toEqual(['emails', 'orders'])
+    await ear.end()
+  })
+
+  test('is seen by whoever wants to lie down, until it commits', async () => {
+    const ear = await listener()
+    const free: boolean[] = []
+
+    await inTransaction(async (tx) => {
+      free.push(await ear.nobodyPublishes('orders'))
+      await outboxWith('quiet').publish(tx, 'orders', 1)
+      free.push(await ear.nobodyPublishes('orders'), await ear.nobodyPublishes('emails'))
+    })
+
+    free.push(await ear.nobodyPublishes('orders'))
+    expect(free).toEqual([true, false, true, true])
+    await ear.end()
+  })
+
+  test('notifies when somebody checks for publishers at that very moment', async () => {
+    const ear = await listener()
+    await ear.holdPublishers('orders')
+
+    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+
+    expect(await ear.all()).toEqual(['orders'])
+    await ear.releasePublishers('orders')
+    await ear.end()
+  })
+
+  test('whose savepoint was rolled back wakes the sleeper by its next message', async () => {
+    const ear = await listener()
+    await ear.sleep('orders')
+    const outbox = outboxWith('quiet')
+
+    await inTransaction(async (tx) => {
+      await tx.query('savepoint a')
+      await outbox.publish(tx, 'orders', 'vanishes')
+      await tx.query('rollback to a')
+      await outbox.publish(tx, 'orders', 'stays')
+    })
+
+    expect(await ear.all()).toEqual(['orders'])
+    await ear.end()
+  })
+
+  test('that rolls back wakes nobody', async () => {
+    const ear = await listener()
+    await ear.sleep('orders')
+    const client = await pool.connect()
+
+    await client.query('begin')
+    await outboxWith('quiet').publish(client, 'orders', 1)
+    await client.query('rollback')
+    client.release()
+
+    expect(await ear.all()).toEqual([])
+    await ear.end()
+  })
+
+  test('announces what is due soon, not what is due later', async () => {
+    const ear = await listener()
+    await ear.sleep('orders')
+    const outbox = outboxWith('quiet')
+    const published: string[] = []
+    const publish = async (label: string, options: object): Promise<void> => {
+      await inTransaction((tx) => outbox.publish(tx, 'orders', label, options))
+      published.push(`${label}: ${(await ear.all()).length}`)
+    }
+
+    await publish('an hour later', { delayMs: 3_600_000 })
+    await publish('next year', { at: new Date(Date.now() + 31_536_000_000) })
+    await publish('two seconds later', { delayMs: 2_000 })
+    await publish('long ago', { at: new Date(0) })
+    await publish('now', { delayMs: 0 })
+
+    expect(published).toEqual([
+      'an hour later: 0',
+      'next year: 0',
+      'two seconds later: 1',
+      'long ago: 2',
+      'now: 3',
+    ])
+    await ear.end()
+  })
+
+  test('that meets a waiting timer wakes nobody', async () => {
+    const ear = await listener()
+    const outbox = outboxWith('quiet')
+    await inTransaction((tx) => outbox.publish(tx, 'orders', 1, { timerId: 't' }))
+    await ear.sleep('orders')
+
+    await inTransaction((tx) => outbox.publish(tx, 'orders', 2, { timerId: 't' }))
+
+    expect(await ear.all()).toEqual([])
+    await ear.end()
+  })
+
+  test('leaves no lock behind', async () => {
+    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+
+    const held = await database.query(
+      `select count(*)::int as locks from pg_locks l join pg_stat_activity a using (pid)
+        where l.locktype = 'advisory' and a.application_name like 'postbox-test%wake%'`,
+    )
+    expect(held).toEqual([{ locks: 0 }])
+  })
+
+  test('never lets a sleeper miss a message: nobody sleeps on a row of a publisher that stayed quiet', async () => {
+    const outbox = outboxWith('quiet')
+    const ear = await listener()
+    let publishing = true
+    let published = 0
+    const publisher = async (seed: number): Promise<void> => {
+      for (let count = 0; count < 60; count++) {
+        await inTransaction(async (tx) => {
+          if ((count + seed) % 3 === 0) {
+            await tx.query('savepoint a')
+            await outbox.publish(tx, 'orders', 'vanishes')
+            await tx.query('rollback to a')
+          }
+          await outbox.publish(tx, 'orders', count)
+        })
+        published++
+      }
+    }
+    // The sleeper of storage.md: raise F, wait until P is free for a moment, sweep, sleep until notified.
+    let taken = 0
+    let slept = 0
+    const sweep = async (): Promise<number> =>
+      (await pool.query(`delete from ${database.schema}.outbox`)).rowCount ?? 0
+    const sleeper = async (): Promise<void> => {
+      while (publishing || taken < published) {
+        await ear.sleep('orders')
+        await eventually(() => ear.nobodyPublishes('orders'), { what: 'every quiet publisher to finish' })
+        const swept = await sweep()
+        taken += swept
+        if (swept === 0 && (publishing || taken < published)) {
+          slept++
+          const before = ear.heard.all.length
+          await ear.heard.take(before + 1)
+        }
+        await ear.wakeUp('orders')
+        taken += await sweep()
+      }
+    }
+
+    const sleeping = sleeper()
+    await Promise.all([1, 2, 3, 4].map(publisher))
+    publishing = false
+    // The sleeper may lie down after the last message: this is the only needless call.
+    await pool.query('select pg_notify($1, $2)', [channel, 'end'])
+    await sleeping
+
+    expect({ published, taken }).toEqual({ published: 240, taken: 240 })
+    expect(slept).toBeGreaterThan(0)
+    await ear.end()
+  })
+})
+
+test('an always publisher notifies though nobody sleeps', async () => {
+  const ear = await listener()
+
+  await inTransaction((tx) => outboxWith('always').publish(tx, 'orders', 1))
+
+  expect(await ear.all()).toEqual(['orders'])
+  await ear.end()
+})
+
+test('a polling outbox never notifies and takes no lock, so its transactions can be prepared', async () => {
+  const ear = await listener()
+  await ear.sleep('orders')
+
+  await inTransaction(async (tx) => {
+    await outboxWith('poll').publish(tx, 'orders', 1)
+    await outboxWith('poll').publishMany(tx, 'orders', [1])
+    expect(await ear.nobodyPublishes('orders')).toBe(true)
+  })
+
+  expect(await ear.all()).toEqual([])
+  await ear.end()
+})

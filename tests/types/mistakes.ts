@@ -1,0 +1,59 @@
+// Typical mistakes, one each. What the compiler prints for them is part of the product: see messages.snap.md.
+
+/** Stands before each mistake. */
+export const prelude = `
+import type { PGlite } from '@electric-sql/pglite'
+import type { Pool, PoolClient } from 'pg'
+import { createOutbox, type Message, OutboxError, typed } from 'postbox'
+import type { Sql } from 'postgres'
+import { z } from 'zod'
+
+declare const pool: Pool
+declare const client: PoolClient
+declare const sql: Sql
+declare const db: PGlite
+const order = { orderId: 1 }
+const outbox = createOutbox({
+  database: pool,
+  queues: {
+    orders: { body: z.object({ orderId: z.number(), lines: z.array(z.object({ sku: z.string() })).optional() }) },
+    emails: { body: typed<{ to: string }>() },
+  },
+})
+`
+
+/** What went wrong → how it is written. */
+export const mistakes: Readonly<Record<string, string>> = {
+  'a queue that does not exist': "await outbox.publish(client, 'ordesr', order)",
+  'a pool for a transaction': "await outbox.publish(pool, 'orders', order)",
+  'the postgres.js client for a transaction': "await outbox.publish(sql, 'orders', order)",
+  'the PGlite instance for a transaction': "await outbox.publish(db, 'orders', order)",
+  'a client that was not awaited': "await outbox.publish(pool.connect(), 'orders', order)",
+  'an object that is no client': "await outbox.publish({ run: () => [] }, 'orders', order)",
+  'no transaction': "await outbox.publish('orders', order)",
+  'no transaction, with options': "await outbox.publish('orders', order, { key: 'customer-7' })",
+  'undefined for a transaction': "await outbox.publish(undefined, 'orders', order)",
+  'a pool for `in`': 'outbox.in(pool)',
+  'a property of the wrong type': "await outbox.publish(client, 'orders', { orderId: '1' })",
+  'a misspelt property': "await outbox.publish(client, 'orders', { orderID: 1 })",
+  'the body of another queue': "await outbox.publish(client, 'emails', order)",
+  'no body': "await outbox.publish(client, 'orders')",
+  'one body for many': "await outbox.publishMany(client, 'orders', order)",
+  'a delay and a time': "await outbox.publish(client, 'orders', order, { delayMs: 1, at: new Date() })",
+  'a time as text': "await outbox.publish(client, 'orders', order, { at: '2026-01-01' })",
+  'a misspelt option of publish': "await outbox.publish(client, 'orders', order, { delay: 1_000 })",
+  'a queue that does not exist, for pending': "await outbox.pending(client, { queue: 'ordesr' })",
+  'a receipt that may be null':
+    "const { id } = await outbox.publish(client, 'orders', order, { timerId: 'reminder' })",
+  'a misspelt option of subscribe': "outbox.subscribe('orders', () => {}, { concurency: 3 })",
+  'a misspelt property in a handler': "outbox.subscribe('orders', (message) => message.body.orderID)",
+  'a handler of other bodies':
+    "outbox.subscribe('orders', (message: Message<'orders', { to: string }>) => message.id)",
+  'a changed message': "outbox.subscribe('orders', (message) => { message.body = order })",
+  'a misspelt option of createOutbox': 'createOutbox({ databse: pool })',
+  'a connection string for a database': "createOutbox({ database: 'postgres://localhost/shop' })",
+  'a client for a database': 'createOutbox({ database: client })',
+  'a schema that stands for a queue':
+    'createOutbox({ queues: { orders: z.object({ orderId: z.number() }) } })',
+  'an error code that does not exist': "OutboxError.is(new Error('no'), 'OUTBOX_NO_DATABSE')",
+}

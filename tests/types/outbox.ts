@@ -1,0 +1,84 @@
+// createOutbox, its life, and the errors it throws.
+import type { ErrorCode, LogEntry, OutboxOptions, OwnDatabase, Running } from 'postbox'
+import { createOutbox, OutboxError, shutdownSignal } from 'postbox'
+import { expectTypeOf } from 'vitest'
+import { outbox, pglite, pgliteTransaction, pool, poolClient, sql, sqlTransaction } from './shop.ts'
+
+// Every client's own database, one's own, or none.
+declare const own: OwnDatabase
+createOutbox()
+createOutbox({})
+createOutbox({ database: pool })
+createOutbox({ database: sql })
+createOutbox({ database: pglite })
+createOutbox({ database: own })
+createOutbox({
+  database: pool,
+  schema: 'shop',
+  table: 'outbox',
+  names: { dead: 'outbox_dead', handled: 'outbox_handled', queues: 'outbox_queues', meta: 'outbox_meta' },
+  wake: 'always',
+  generation: 1,
+  codec: { contentType: 'text/plain', encode: () => new Uint8Array(), decode: () => '' },
+  maxBodyBytes: 1_024,
+  defaults: { concurrency: 2 },
+  logger: (entry) => expectTypeOf(entry).toEqualTypeOf<LogEntry>(),
+  stopTimeoutMs: 1_000,
+})
+createOutbox({ logger: false })
+
+// @ts-expect-error: a connection string is no database
+createOutbox({ database: 'postgres://localhost/shop' })
+// @ts-expect-error: a single client is no database
+createOutbox({ database: poolClient })
+// @ts-expect-error: a transaction is no database
+createOutbox({ database: sqlTransaction })
+// @ts-expect-error: a transaction is no database
+createOutbox({ database: pgliteTransaction })
+// @ts-expect-error: leave `database` out instead
+createOutbox({ database: undefined })
+// @ts-expect-error: leave `database` out instead
+createOutbox({ database: null })
+// @ts-expect-error: a misspelt option
+createOutbox({ databse: pool })
+// @ts-expect-error: a misspelt option beside right ones
+createOutbox({ database: pool, queues: { orders: {} }, tabel: 'outbox' })
+// @ts-expect-error: a misspelt option of the subscribers
+createOutbox({ defaults: { concurency: 3 } })
+// @ts-expect-error: one of three
+createOutbox({ wake: 'loud' })
+// @ts-expect-error: a function or false
+createOutbox({ logger: true })
+declare const options: OutboxOptions
+// @ts-expect-error: read-only
+options.table = 'outbox'
+
+// Its life.
+expectTypeOf(outbox.migrate()).resolves.toEqualTypeOf<void>()
+expectTypeOf(outbox.schemaSql({ autovacuum: { threshold: 1_000 } })).toEqualTypeOf<string>()
+expectTypeOf(outbox.schemaSql({ autovacuum: false })).toEqualTypeOf<string>()
+expectTypeOf(outbox.start()).resolves.toEqualTypeOf<Running>()
+expectTypeOf(outbox.run({ signal: shutdownSignal('SIGTERM', 'SIGINT') })).resolves.toEqualTypeOf<void>()
+expectTypeOf<Running>().toExtend<AsyncDisposable>()
+// @ts-expect-error: a signal the system does not have
+shutdownSignal('SIGTREM')
+// @ts-expect-error: a misspelt option
+await outbox.run({ signall: AbortSignal.timeout(1) })
+
+// Errors.
+declare const error: unknown
+// @ts-expect-error: nothing is known of it yet
+error.code
+if (OutboxError.is(error)) {
+  expectTypeOf(error).toEqualTypeOf<OutboxError>()
+  expectTypeOf(error.code).toEqualTypeOf<ErrorCode>()
+  expectTypeOf(error.hint).toEqualTypeOf<string>()
+  // @ts-expect-error: read-only
+  error.code = 'OUTBOX_NO_DATABASE'
+}
+if (OutboxError.is(error, 'OUTBOX_NO_DATABASE')) expectTypeOf(error.code).toExtend<ErrorCode>()
+// @ts-expect-error: there is no such code
+OutboxError.is(error, 'OUTBOX_NO_DATABSE')
+expectTypeOf<ErrorCode>().toExtend<`OUTBOX_${string}`>()
+expectTypeOf<'OUTBOX_NOT_IN_TRANSACTION'>().toExtend<ErrorCode>()
+expectTypeOf<`OUTBOX_${string}`>().not.toExtend<ErrorCode>()

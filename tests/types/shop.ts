@@ -1,0 +1,28 @@
+// What the type tests share: handles of the clients' own types and an outbox with two queues. Nothing here ever runs.
+import type { PGlite, Transaction } from '@electric-sql/pglite'
+import type { Client, ClientBase, Pool, PoolClient } from 'pg'
+import { createOutbox, typed } from 'postbox'
+import type { Sql, TransactionSql } from 'postgres'
+import { z } from 'zod'
+
+export declare const pool: Pool
+export declare const client: Client
+export declare const clientBase: ClientBase
+export declare const poolClient: PoolClient
+export declare const sql: Sql
+export declare const sqlTransaction: TransactionSql
+export declare const pglite: PGlite
+export declare const pgliteTransaction: Transaction
+
+export interface Email {
+  to: string
+  subject: string
+}
+
+export const outbox = createOutbox({
+  database: pool,
+  queues: {
+    orders: { body: z.object({ orderId: z.number() }) },
+    emails: { body: typed<Email>() },
+  },
+})

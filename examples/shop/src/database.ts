@@ -40,8 +40,10 @@ function openPool(connectionString: string, schema: string): pg.Pool {
     // Only the demo's schema is on the path, so that nothing here can touch another table of yours.
     onConnect: (client) => client.query(`set search_path = ${schema}`),
   })
-  // An idle connection that breaks is reported here, and would end the process. The next query reports it as well.
+  // A connection that breaks says so in an event, and an event nobody listens for ends the process. Whoever uses the
+  // connection next gets the error as well.
   pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 

@@ -61,6 +61,6 @@ function observe({ pool, tally }: Shop): (state: View['state']) => Promise<View>
     const rate = Math.round(((now.delivered - oldest.delivered) * 1_000) / (now.at - oldest.at))
     past.push({ rate, waiting })
     if (past.length > sparklinePoints) past.shift()
-    return { state, seconds: Math.floor((now.at - openedAt) / 1_000), tally, waiting, rate, past }
+    return { state, seconds: Math.round((now.at - openedAt) / 1_000), tally, waiting, rate, past }
   }
 }

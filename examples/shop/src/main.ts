@@ -41,17 +41,23 @@ async function main(): Promise<number> {
 async function run(forMs: number | null): Promise<number> {
   const screen = openScreen(process.stdout)
   const ending = listenForEnding()
-  ending.hurry.addEventListener('abort', () => {
-    screen.close()
-    // Time to leave nothing behind, unless the database hangs. An embedded one ends with this process in any case.
-    setTimeout(() => process.exit(130), 1_000).unref()
-  })
+  ending.hurry.addEventListener('abort', () => leaveSoon(screen))
   try {
     return await runShop({ forMs, ending, screen, paint: painter(process.stdout) })
   } catch (error) {
     console.error(`The shop failed: ${sentenceOf(error)}`)
     return 1
   }
+}
+
+/** Cleaning up takes a moment, and for ever if the database hangs. An embedded one ends with this process anyway. */
+function leaveSoon(screen: Screen): void {
+  screen.close()
+  const leave = (): never => {
+    screen.say('Left without cleaning up: the database did not answer.')
+    process.exit(130)
+  }
+  setTimeout(leave, 1_000).unref()
 }
 
 /** Everything in order: a database, the tables, subscribers and customers, the end of the day, the verdict. */

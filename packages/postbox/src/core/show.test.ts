@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { kindOf, show } from './show.ts'
+import { show } from './show.ts'
 import { hasLoneSurrogate } from './text.ts'
 
 class Order {
@@ -88,18 +88,5 @@ describe('show', () => {
     ['an object without a usable constructor', Object.assign(Object.create(null), { constructor: 7 })],
   ])('does not throw on %s', (_title, value) => {
     expect(() => show(value)).not.toThrow()
-  })
-})
-
-describe('kindOf', () => {
-  test.each([
-    [null, 'null'],
-    [[], 'array'],
-    [{}, 'object'],
-    ['', 'string'],
-    [undefined, 'undefined'],
-    [() => {}, 'function'],
-  ])('names the kind as a reader would (case %#)', (value, kind) => {
-    expect(kindOf(value)).toBe(kind)
   })
 })

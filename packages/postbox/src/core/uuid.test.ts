@@ -73,7 +73,7 @@ describe('isUuid', () => {
     [null, 'null'],
     [7, 'a number'],
     [['0190163d-8694-739b-9aea-966c26f8ad91'], 'an array that prints as one'],
-  ])('refuses %j: %s', (value) => {
+  ])('refuses %j: %s', (value, _why) => {
     expect(isUuid(value)).toBe(false)
   })
 })

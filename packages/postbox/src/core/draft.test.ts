@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { type DraftRules, makeDraft } from './draft.ts'
+import type { PublishOptions } from './publish-options.ts'
+
+const newId = '0190163d-8694-739b-9aea-966c26f8ad91'
+const rules: DraftRules = { queues: null, codec: undefined, maxBodyBytes: 1_000, generation: null, newId: () => newId }
+
+const draft = (body: unknown, options?: unknown, given: DraftRules = rules) =>
+  makeDraft(given, { queue: 'orders', body, options: options as PublishOptions })
+
+describe('makeDraft', () => {
+  test('without options everything but queue, id and body is empty', async () => {
+    expect(await draft({ a: 1 })).toEqual({
+      id: newId,
+      queue: 'orders',
+      key: null,
+      timerId: null,
+      conflict: 'none',
+      body: new TextEncoder().encode('{"a":1}'),
+      headers: null,
+      schedule: { kind: 'now' },
+      generation: null,
+    })
+  })
+
+  test('every option finds its place', async () => {
+    const options = { key: 'k', timerId: 't', onConflict: 'replace', delayMs: 5, id: newId.toUpperCase() }
+
+    expect(await draft('x', options, { ...rules, generation: 3 })).toMatchObject({
+      id: newId,
+      key: 'k',
+      timerId: 't',
+      conflict: 'replace',
+      schedule: { kind: 'after', delayMs: 5 },
+      generation: 3,
+    })
+  })
+
+  test('a timer keeps what waits unless told otherwise', async () => {
+    expect(await draft('x', { timerId: 't' })).toMatchObject({ conflict: 'keep' })
+  })
+
+  // U-ENC-04
+  test('headers of the caller stand beside those of the envelope', async () => {
+    const { headers } = await draft('x', { headers: { tenant: 'a' }, correlationId: 'c' })
+
+    expect(headers).toEqual({ tenant: 'a', 'content-type': 'text/plain; charset=utf-8', 'correlation-id': 'c' })
+  })
+
+  // U-ENC-02
+  test('a correlation id is kept, from the option, from the header, or from both', async () => {
+    const given = [{ correlationId: 'c' }, { headers: { 'Correlation-ID': 'c' } }, { correlationId: 'c', headers: { 'correlation-id': 'c' } }]
+
+    for (const options of given) expect((await draft(1, options)).headers).toEqual({ 'correlation-id': 'c' })
+  })
+
+  // U-ENC-05
+  test('a content type is taken from the option, from the header, or from both', async () => {
+    const given = [
+      { contentType: 'image/png' },
+      { headers: { 'Content-Type': 'image/png' } },
+      { contentType: 'image/png', headers: { 'content-type': 'image/png' } },
+    ]
+
+    for (const options of given) {
+      expect((await draft(Buffer.from('x'), options)).headers).toEqual({ 'content-type': 'image/png' })
+    }
+  })
+
+  test('the JSON content type is not stored, even when it was asked for', async () => {
+    expect((await draft(1, { contentType: 'application/json' })).headers).toBeNull()
+    expect((await draft(1, { headers: { 'content-type': 'application/json' } })).headers).toBeNull()
+  })
+
+  test.each([
+    [{ correlationId: 'a', headers: { 'correlation-id': 'b' } }, 'OUTBOX_INVALID_HEADERS'],
+    [{ contentType: 'text/a', headers: { 'content-type': 'text/b' } }, 'OUTBOX_INVALID_HEADERS'],
+    [{ headers: { 'content-type': 'application/json' } }, 'OUTBOX_INVALID_BODY'],
+    [{ headers: { note: 'x'.repeat(1_000) } }, 'OUTBOX_INVALID_HEADERS'],
+    [{ correlationId: '' }, 'OUTBOX_INVALID_OPTION'],
+  ])('a contradiction is refused (case %#)', async (options, code) => {
+    await expect(draft('text', options)).rejects.toMatchObject({ code })
+  })
+
+  test.each([
+    ['empty', ''],
+    ['too long', 'x'.repeat(1_025)],
+  ])('a correlation id that is %s is refused in the header as it is in the option', async (_title, id) => {
+    const given = { ...rules, maxBodyBytes: 10_000 }
+
+    await expect(draft(1, { correlationId: id }, given)).rejects.toMatchObject({ code: 'OUTBOX_INVALID_OPTION' })
+    await expect(draft(1, { headers: { 'correlation-id': id } }, given)).rejects.toThrow(/correlation/)
+  })
+
+  test('a codec whose content type Postgres cannot store is refused before any SQL', async () => {
+    const codec = { contentType: 'application/\u0000', encode: () => new Uint8Array(1), decode: () => 1 }
+
+    await expect(draft(1, {}, { ...rules, codec })).rejects.toMatchObject({ code: expect.stringMatching(/^OUTBOX_/) })
+  })
+
+  test('problems are told in one order: queue, options, time, headers, body, size, schema', async () => {
+    const queues = { orders: { body: z.number() } }
+    const given: DraftRules = { ...rules, queues, maxBodyBytes: 20 }
+    const wrong = { colour: 1, delayMs: -1, headers: 7 }
+    const codes = [
+      makeDraft(given, { queue: 'nope', body: 1n, options: wrong as never }),
+      draft(1n, wrong, given),
+      draft(1n, { delayMs: -1, headers: 7 }, given),
+      draft(1n, { headers: 7 }, given),
+      draft(1n, {}, given),
+      draft('x'.repeat(50), {}, given),
+      draft('x', {}, given),
+    ].map((attempt) => attempt.then(() => 'accepted', (error: { code: string }) => error.code))
+
+    expect(await Promise.all(codes)).toEqual([
+      'OUTBOX_UNKNOWN_QUEUE',
+      'OUTBOX_INVALID_OPTION',
+      'OUTBOX_INVALID_TIME',
+      'OUTBOX_INVALID_HEADERS',
+      'OUTBOX_INVALID_BODY',
+      'OUTBOX_BODY_TOO_LARGE',
+      'OUTBOX_INVALID_BODY',
+    ])
+  })
+})

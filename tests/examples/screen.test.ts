@@ -1,0 +1,78 @@
+import { PassThrough } from 'node:stream'
+import { expect, test } from 'vitest'
+import type { View } from '../../examples/shop/src/frame.ts'
+import { frameLines, plainRow, sparklinePoints } from '../../examples/shop/src/frame.ts'
+import { openScreen } from '../../examples/shop/src/screen.ts'
+
+const many = 9_999_999
+const fullView: View = {
+  state: 'open',
+  seconds: 86_400,
+  tally: {
+    ordersPlaced: many,
+    ordersDeclined: many,
+    couponsKept: many,
+    couponsWithdrawn: many,
+    published: many,
+    delivered: many,
+  },
+  waiting: 999_999,
+  rate: 99_999,
+  past: Array(sparklinePoints).fill({ rate: 99_999, waiting: 999_999 }),
+}
+const emptyView: View = { ...fullView, seconds: 0, waiting: 0, rate: 0, past: [] }
+
+test.each(['open', 'closing', 'closed'] as const)('a frame of a shop that is %s fits 80 columns', (state) => {
+  const lines = frameLines({ ...fullView, state }, (_style, text) => text)
+
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
+})
+
+test('all frames have the same height, so that each covers the one before', () => {
+  const heights = [fullView, emptyView].map((view) => frameLines(view, (_style, text) => text).length)
+
+  expect(heights[0]).toBe(heights[1])
+})
+
+test('a plain row fits 80 columns', () => {
+  expect(plainRow(fullView).length).toBeLessThanOrEqual(80)
+})
+
+test('a screen gives the cursor and the wrapping of lines back', () => {
+  const { screen, written } = openedScreen()
+
+  screen.draw(['frame'])
+  screen.close()
+
+  expect(written()).toMatch(/^\x1b\[\?25l\x1b\[\?7l/)
+  expect(written()).toMatch(/\x1b\[\?25h\x1b\[\?7h$/)
+})
+
+test('a screen that drew nothing writes no escape sequence', () => {
+  const { screen, written } = openedScreen()
+
+  screen.say('a line')
+  screen.close()
+
+  expect(written()).toBe('a line\n')
+})
+
+test('a line said during a frame stands above it, and the frame is drawn again', () => {
+  const { screen, written } = openedScreen()
+
+  screen.draw(['first', 'second'])
+  screen.say('a line')
+
+  expect(written().split('\x1b[2A\r')[1]).toBe('a line\x1b[K\nfirst\x1b[K\nsecond\x1b[K\n\x1b[J')
+})
+
+function openedScreen() {
+  const output = new PassThrough({ encoding: 'utf8' })
+  const screen = openScreen(output as unknown as NodeJS.WriteStream)
+  let text = ''
+  const written = (): string => {
+    text += output.read() ?? ''
+    return text
+  }
+  return { screen, written }
+}

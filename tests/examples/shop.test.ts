@@ -1,0 +1,210 @@
+import { startPostgres } from '@postbox/embedded'
+import pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { startShop } from './shop-process.ts'
+
+describe('a run', () => {
+  test('ends by itself after --for, with a verdict over rows of every kind and exit code 0', async () => {
+    await using shop = await startShop(['--for', '2s'])
+
+    const { code, output } = await shop.ended
+
+    const verdict = readVerdict(output)
+    expect(code, output).toBe(0)
+    expect(output).toContain('All 7 checks hold.')
+    expect(verdict.map(({ mark }) => mark)).toEqual(Array(7).fill('✓'))
+    expect(verdict.filter(({ rows }) => rows === 0).map(({ title }) => title)).toEqual([
+      'the outbox is empty',
+    ])
+  })
+
+  test('however short shows every check something to look at', async () => {
+    await using shop = await startShop(['--for=1ms'])
+
+    const { code, output } = await shop.ended
+
+    expect(code, output).toBe(0)
+    expect(readVerdict(output).filter(({ rows }) => rows === 0)).toHaveLength(1)
+  })
+
+  test('writes no escape sequence and no line over 80 columns into a pipe', async () => {
+    await using shop = await startShop(['--for', '1s'])
+
+    const { output } = await shop.ended
+
+    expect(output).not.toContain('\x1b')
+    expect(output.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+})
+
+describe('the verdict', () => {
+  test('says no, and the exit code is 1, when a shipment is lost', async () => {
+    await using shop = await startShop(['--for', '1s'], { SHOP_SABOTAGE: 'lose-shipment' })
+
+    const { code, output } = await shop.ended
+
+    expect(failedChecks(output)).toEqual(['every order has exactly one shipment'])
+    expect(output).toContain('1 of 7 checks failed.')
+    expect(code).toBe(1)
+  })
+
+  test('says no when messages are published beside the transaction', async () => {
+    await using shop = await startShop(['--for', '1s'], { SHOP_SABOTAGE: 'dual-write' })
+
+    const { code, output } = await shop.ended
+
+    expect(failedChecks(output)).toEqual([
+      'no declined order was shipped or e-mailed',
+      'no coupon rolled back to its savepoint was e-mailed',
+      'nothing was delivered that was not ordered',
+    ])
+    expect(code).toBe(1)
+  })
+})
+
+describe('a signal', () => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    test(`${signal} closes the shop: all is delivered, the verdict printed, the server and its data gone`, async () => {
+      await using shop = await startShop(['--for', '1m'])
+      await shop.lines.find(isRow)
+      const serverPid = await shop.serverPid()
+
+      shop.kill(signal)
+      const { code, output } = await shop.ended
+
+      expect(code, output).toBe(0)
+      expect(output).toContain('The shop closes')
+      expect(output).toContain('All 7 checks hold.')
+      expect(isRunning(serverPid)).toBe(false)
+      expect(await shop.dataDirectories()).toEqual([])
+    })
+  }
+
+  test('twice in one keystroke, as npm makes of Ctrl-C, still closes the shop in good order', async () => {
+    await using shop = await startShop(['--for', '1m'])
+    await shop.lines.find(isRow)
+
+    shop.kill('SIGINT')
+    shop.kill('SIGINT')
+    const { code, output } = await shop.ended
+
+    expect(code, output).toBe(0)
+    expect(output).toContain('All 7 checks hold.')
+  })
+})
+
+describe('with DATABASE_URL', () => {
+  test('the schema is dropped at the end', async () => {
+    await using postgres = await startPostgres()
+    await using shop = await startShop(['--for', '1s'], { DATABASE_URL: postgres.url })
+
+    const { code, output } = await shop.ended
+
+    expect(code, output).toBe(0)
+    expect(output).toMatch(/^Using PostgreSQL \S+ of DATABASE_URL, in the schema postbox_shop_\w+\.$/m)
+    expect(await shopSchemas(postgres.url)).toEqual([])
+    expect(await shop.dataDirectories()).toEqual([])
+  })
+
+  test('a second signal skips the deliveries and the verdict, and still drops the schema', async () => {
+    await using postgres = await startPostgres()
+    await using shop = await startShop(['--for', '1m'], { DATABASE_URL: postgres.url })
+    await shop.lines.find(isRow)
+    const [schema] = await shopSchemas(postgres.url)
+    const blocker = new pg.Client(postgres.url)
+    await blocker.connect()
+    await blocker.query(`begin; lock table ${schema}.shipments`)
+
+    shop.kill('SIGINT')
+    await shop.lines.find((line) => line.startsWith('The shop closes'))
+    shop.kill('SIGTERM')
+    await blocker.query('commit')
+    await blocker.end()
+    const { code, output } = await shop.ended
+
+    expect(code, output).toBe(130)
+    expect(output).not.toContain('checks')
+    expect(await shopSchemas(postgres.url)).toEqual([])
+  })
+
+  test('a server that cannot be reached is one sentence and exit code 1', async () => {
+    await using shop = await startShop([], { DATABASE_URL: 'postgres://postgres@127.0.0.1:1/test' })
+
+    const { code, output } = await shop.ended
+
+    expect(output).toBe('The shop failed: connect ECONNREFUSED 127.0.0.1:1')
+    expect(code).toBe(1)
+  })
+})
+
+describe('arguments', () => {
+  test.each([
+    [['--fro', '10s'], /^Unknown option '--fro'\./],
+    [['--for'], /^expected `--for` to be followed by a duration such as 500ms, 10s or 1m/],
+    [['--for', '10'], /^expected `--for` to be a duration .*, got `10`\./],
+    [['--for', '0s'], /got `0s`\./],
+    [['--for=25000m'], /up to 24 hours, got `25000m`\./],
+    [['now'], /^Unexpected argument 'now'\./],
+  ])('%j is refused in a sentence, with exit code 2', async (args, sentence) => {
+    await using shop = await startShop(args)
+
+    const { code, output } = await shop.ended
+
+    expect(output).toMatch(sentence)
+    expect(output.split('\n')).toHaveLength(1)
+    expect(code).toBe(2)
+  })
+
+  test('--help explains itself and exits with 0', async () => {
+    await using shop = await startShop(['--help'])
+
+    const { code, output } = await shop.ended
+
+    expect(output).toContain('npm run demo -- --for 10s')
+    expect(code).toBe(0)
+  })
+})
+
+/** A line of numbers: the shop is open. */
+function isRow(line: string): boolean {
+  return /^ +\d+ s /.test(line)
+}
+
+function readVerdict(output: string): { mark: string; title: string; rows: number; wrong: number }[] {
+  return [...output.matchAll(/^ {2}([✓✗]) (.+?) +([\d,]+) +([\d,]+)$/gm)].map(
+    ([, mark = '', title = '', rows = '', wrong = '']) => ({
+      mark,
+      title,
+      rows: toNumber(rows),
+      wrong: toNumber(wrong),
+    }),
+  )
+}
+
+function failedChecks(output: string): string[] {
+  return readVerdict(output)
+    .filter(({ mark, wrong }) => mark === '✗' && wrong > 0)
+    .map(({ title }) => title)
+}
+
+function toNumber(text: string): number {
+  return Number(text.replaceAll(',', ''))
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+async function shopSchemas(url: string): Promise<string[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query(
+    "select nspname from pg_namespace where nspname like 'postbox\\_shop\\_%'",
+  )
+  await client.end()
+  return rows.map(({ nspname }) => nspname)
+}

@@ -114,10 +114,13 @@ describe('with DATABASE_URL', () => {
     const blocker = new pg.Client(postgres.url)
     await blocker.connect()
     await blocker.query(`begin; lock table ${schema}.shipments`)
+    // Two more rows: orders were placed since, and none of them can be shipped.
+    await shop.lines.take(shop.lines.all.length + 2)
 
     shop.kill('SIGINT')
     await shop.lines.find((line) => line.startsWith('The shop closes'))
     shop.kill('SIGTERM')
+    await shop.lines.find((line) => line.startsWith('Ended in a hurry'))
     await blocker.query('commit')
     await blocker.end()
     const { code, output } = await shop.ended

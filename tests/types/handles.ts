@@ -27,6 +27,7 @@ await outbox.publish(sqlTransaction, 'orders', order)
 await sql.begin((tx) => outbox.publish(tx, 'orders', order))
 await sql.begin('isolation level serializable', (tx) => outbox.publish(tx, 'orders', order))
 await sql.begin((tx) => tx.savepoint((savepoint) => outbox.publish(savepoint, 'orders', order)))
+await outbox.publish(await sql.reserve(), 'orders', order)
 declare const sqlWithTypes: Sql<{ bigint: bigint }>
 await sqlWithTypes.begin((tx) => outbox.publish(tx, 'orders', order))
 
@@ -76,6 +77,8 @@ await outbox.publish({}, 'orders', order)
 await outbox.publish({ query: async () => [] }, 'orders', order)
 // @ts-expect-error: inTransaction is a boolean, or a function that gives one
 await outbox.publish({ query: async () => [], inTransaction: 'yes' }, 'orders', order)
+// @ts-expect-error: `query` gives the result of pg, not its rows
+await outbox.publish({ query: async () => ({ rows: [] }), inTransaction: true }, 'orders', order)
 // @ts-expect-error: the promise of a client
 await outbox.publish(pool.connect(), 'orders', order)
 // @ts-expect-error: nothing

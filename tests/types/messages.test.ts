@@ -19,11 +19,14 @@ describe('the compiler', () => {
     expect(diagnostics.get('nothing-wrong')).toEqual([])
   })
 
-  test.each(titles)('reports %s once, where it was made', (title) => {
+  test.each(titles)('reports %s once, where it was made, in few words', (title) => {
     const found = diagnosticsOf(title)
 
     expect(found).toHaveLength(1)
     expect(found[0]!.line).toBeGreaterThan(preludeLines)
+    // The first line must fit two lines of a terminal; a printed map of queues never does.
+    expect(found[0]!.message.split('\n', 1)[0]!.length).toBeLessThan(320)
+    expect(found[0]!.message).not.toMatch(/BodiesOf|exactOptionalPropertyTypes|'never'/)
   })
 
   // To accept a change: npx vitest run --config tests/vitest.config.ts --project unit tests/types --update

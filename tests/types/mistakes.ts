@@ -33,6 +33,9 @@ export const mistakes: Readonly<Record<string, string>> = {
   'no transaction': "await outbox.publish('orders', order)",
   'no transaction, with options': "await outbox.publish('orders', order, { key: 'customer-7' })",
   'undefined for a transaction': "await outbox.publish(undefined, 'orders', order)",
+  'a pool or a client for a transaction': "await outbox.publish(pool as Pool | PoolClient, 'orders', order)",
+  'a query that gives no rows':
+    "await outbox.publish({ query: async () => 1, inTransaction: true }, 'orders', order)",
   'a pool for `in`': 'outbox.in(pool)',
   'a property of the wrong type': "await outbox.publish(client, 'orders', { orderId: '1' })",
   'a misspelt property': "await outbox.publish(client, 'orders', { orderID: 1 })",
@@ -42,6 +45,8 @@ export const mistakes: Readonly<Record<string, string>> = {
   'a delay and a time': "await outbox.publish(client, 'orders', order, { delayMs: 1, at: new Date() })",
   'a time as text': "await outbox.publish(client, 'orders', order, { at: '2026-01-01' })",
   'a misspelt option of publish': "await outbox.publish(client, 'orders', order, { delay: 1_000 })",
+  'a misspelt option for each':
+    "await outbox.publishMany(client, 'orders', [order], (body) => ({ kee: body.orderId }))",
   'a queue that does not exist, for pending': "await outbox.pending(client, { queue: 'ordesr' })",
   'a receipt that may be null':
     "const { id } = await outbox.publish(client, 'orders', order, { timerId: 'reminder' })",

@@ -35,6 +35,8 @@ createOutbox({ database: poolClient })
 createOutbox({ database: sqlTransaction })
 // @ts-expect-error: a transaction is no database
 createOutbox({ database: pgliteTransaction })
+// @ts-expect-error: members of the wrong type
+createOutbox({ database: { query: 1, transaction: 2 } })
 // @ts-expect-error: leave `database` out instead
 createOutbox({ database: undefined })
 // @ts-expect-error: leave `database` out instead

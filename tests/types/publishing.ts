@@ -72,6 +72,12 @@ await outbox.publishMany(poolClient, 'orders', [order], { delay: 1_000 })
 await outbox.publishNow('orders', order, { timerid: 'reminder' })
 // @ts-expect-error: an unknown option
 await bound.publish('orders', order, { timerid: 'reminder' })
+// @ts-expect-error: an unknown option beside a right one
+await outbox.publish(poolClient, 'orders', order, { key: 'a', delay: 1_000 })
+// @ts-expect-error: an unknown option beside a right one
+await outbox.publishMany(poolClient, 'orders', [order], { key: 'a', delay: 1_000 })
+// @ts-expect-error: an unknown option beside a right one
+await current.publish('orders', order, { key: 'a', delay: 1_000 })
 // @ts-expect-error: headers are strings
 await outbox.publish(poolClient, 'orders', order, { headers: { attempt: 1 } })
 // @ts-expect-error: keep or replace
@@ -94,6 +100,13 @@ expectTypeOf(await bound.publish('orders', order, timer)).toEqualTypeOf<MaybeRec
 expectTypeOf(await current.publish('orders', order)).toEqualTypeOf<Receipt>()
 expectTypeOf(await current.publish('orders', order, timer)).toEqualTypeOf<MaybeReceipt>()
 
+// Where the options are not known here, they may name a timer.
+declare const given: PublishOptions
+declare const perhapsTimer: { timerId?: string; key: string }
+expectTypeOf(await outbox.publish(poolClient, 'orders', order, given)).toEqualTypeOf<MaybeReceipt>()
+expectTypeOf(await outbox.publishNow('orders', order, perhapsTimer)).toEqualTypeOf<MaybeReceipt>()
+expectTypeOf(await bound.publishMany('orders', [order], given)).toEqualTypeOf<readonly MaybeReceipt[]>()
+
 // The same for each of many.
 expectTypeOf(await outbox.publishMany(poolClient, 'orders', [order])).toEqualTypeOf<readonly Receipt[]>()
 expectTypeOf(await outbox.publishMany(poolClient, 'orders', [order], { key: 'a' })).toEqualTypeOf<
@@ -115,6 +128,14 @@ expectTypeOf(await outbox.publishMany(poolClient, 'orders', [order], keyOf)).toE
 expectTypeOf(await outbox.publishMany(poolClient, 'orders', [order], timerOf)).toEqualTypeOf<
   readonly MaybeReceipt[]
 >()
+await outbox.publishMany(poolClient, 'orders', [order], (body, index) => {
+  expectTypeOf(body).toEqualTypeOf<{ orderId: number }>()
+  expectTypeOf(index).toEqualTypeOf<number>()
+  return { key: 'a' }
+})
+expectTypeOf(
+  await bound.publishMany('orders', [order], ({ orderId }) => (orderId > 1 ? { timerId: 'a' } : {})),
+).toEqualTypeOf<readonly MaybeReceipt[]>()
 type Each = Extract<EachOptions<{ orderId: number }>, (...parameters: never[]) => unknown>
 expectTypeOf<Parameters<Each>>().toEqualTypeOf<[body: { orderId: number }, index: number]>()
 // @ts-expect-error: a function over the bodies of another queue
@@ -160,6 +181,5 @@ many[0] = receipt
 waiting!.body = null
 // @ts-expect-error: `noUncheckedIndexedAccess`: there may be none
 waiting.body
-declare const options: PublishOptions
 // @ts-expect-error: read-only
-options.key = 'a'
+given.key = 'a'

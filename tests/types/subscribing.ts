@@ -1,5 +1,5 @@
 // Subscribing: a handler's message and context are inferred, and cannot be changed.
-import type { Context, HandlerOf, Headers, Message, MessageOf, Outbox } from 'postbox'
+import type { Context, HandlerOf, Headers, Message, MessageOf, Outbox, QueueOf } from 'postbox'
 import { expectTypeOf } from 'vitest'
 import type { Email } from './shop.ts'
 import { outbox, poolClient } from './shop.ts'
@@ -62,6 +62,10 @@ outbox.subscribe('orders', (message: Message<'emails', { orderId: number }>) => 
 expectTypeOf<MessageOf<typeof outbox, 'orders'>>().toEqualTypeOf<Message<'orders', { orderId: number }>>()
 expectTypeOf<MessageOf<typeof outbox, 'emails'>['body']>().toEqualTypeOf<Email>()
 expectTypeOf<MessageOf<Outbox, 'any'>>().toEqualTypeOf<Message<'any', unknown>>()
+// @ts-expect-error: there is no such queue
+declare const misspelt: HandlerOf<typeof outbox, 'ordesr'>
+misspelt
+expectTypeOf<QueueOf<typeof outbox>>().toEqualTypeOf<'emails' | 'orders'>()
 const shipOrder: HandlerOf<typeof outbox, 'orders'> = async (message, { signal }) => {
   expectTypeOf(message.body).toEqualTypeOf<{ orderId: number }>()
   expectTypeOf(signal).toEqualTypeOf<AbortSignal>()

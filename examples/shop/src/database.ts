@@ -10,8 +10,9 @@ export interface ShopDatabase extends AsyncDisposable {
   readonly description: string
 }
 
-// More than there are customers: one that is in a transaction may need a second connection.
-const connections = 12
+// Ten handlers of each queue, and five producers that may need a second connection while they hold one. With fewer,
+// customers that hold one each could all wait for another.
+const connections = 30
 
 /** A server for this run (an embedded one, or that of DATABASE_URL) and an empty schema on it. */
 export async function openDatabase(): Promise<ShopDatabase> {

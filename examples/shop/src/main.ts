@@ -53,11 +53,12 @@ async function run(forMs: number | null): Promise<number> {
 /** Cleaning up takes a moment, and for ever if the database hangs. An embedded one ends with this process anyway. */
 function leaveSoon(screen: Screen): void {
   screen.close()
+  screen.say('Ended in a hurry: what waits is not delivered, and nothing is checked.')
   const leave = (): never => {
     screen.say('Left without cleaning up: the database did not answer.')
     process.exit(130)
   }
-  setTimeout(leave, 1_000).unref()
+  setTimeout(leave, 3_000).unref()
 }
 
 /** Everything in order: a database, the tables, subscribers and customers, the end of the day, the verdict. */
@@ -71,10 +72,7 @@ async function runShop(evening: Evening): Promise<number> {
   const shop = await sabotage(created, process.env['SHOP_SABOTAGE'])
   subscribe(shop)
   await trade(shop, evening)
-  if (ending.hurry.aborted) {
-    screen.say('Ended in a hurry: what waited was not delivered, and nothing was checked.')
-    return 130
-  }
+  if (ending.hurry.aborted) return 130
   const checks = await runChecks(shop.pool)
   for (const line of verdictLines(checks, paint)) screen.say(line)
   return checks.every(({ wrong }) => wrong === 0) ? 0 : 1

@@ -1,8 +1,8 @@
 export type { OwnDatabase, OwnHandle } from './adapters/own.ts'
-export type { DatabaseLike, Refusal } from './adapters/refusal.ts'
+export type { DatabaseLike, TransactionLike } from './adapters/transaction-like.ts'
 export type { Codec } from './core/codec.ts'
 export { type ErrorCode, OutboxError } from './core/errors.ts'
-export type { Context, Handler, MessageFor } from './core/handler.ts'
+export type { Context, Handler } from './core/handler.ts'
 export type { Headers } from './core/headers.ts'
 export type { LogEntry, Logger, LogLevel } from './core/log.ts'
 export type { Message, PendingMessage, Receipt } from './core/message.ts'
@@ -20,7 +20,14 @@ export type { Autovacuum, SchemaSqlOptions } from './core/schema-sql-options.ts'
 export type { StandardSchema } from './core/standard-schema.ts'
 export type { SubscribeOptions } from './core/subscribe-options.ts'
 export type { RunOptions } from './lifecycle.ts'
-export { createOutbox, type HandlerOf, type MessageOf, type Outbox, type OutboxOptions } from './outbox.ts'
+export {
+  createOutbox,
+  type HandlerOf,
+  type MessageOf,
+  type Outbox,
+  type OutboxOptions,
+  type QueueOf,
+} from './outbox.ts'
 export type { PendingOptions } from './publish.ts'
 export type { EachOptions, Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
 export type { Running } from './runtime/runner.ts'

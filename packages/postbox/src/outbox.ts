@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Database } from './adapters/executor.ts'
 import { recogniseDatabase, recogniseHandle } from './adapters/recognise.ts'
-import type { DatabaseLike, Refusal } from './adapters/refusal.ts'
+import type { DatabaseLike, TransactionLike } from './adapters/transaction-like.ts'
 import { consoleLogger } from './console-logger.ts'
 import { OutboxError } from './core/errors.ts'
-import type { Context, Handler, MessageFor } from './core/handler.ts'
+import type { Context, Handler } from './core/handler.ts'
 import type { Logger } from './core/log.ts'
 import type { Message } from './core/message.ts'
 import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } from './core/outbox-options.ts'
@@ -30,31 +30,37 @@ export interface OutboxOptions<M extends QueueMap = QueueMap> extends OutboxSett
 
 export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<B>, Lifecycle {
   /** Publishes in a transaction of its own, for a message that belongs to no other write. */
-  publishNow<Q extends keyof B & string, const O extends PublishOptions = Record<never, never>>(
+  publishNow<Q extends keyof B & string, TimerId extends string = never>(
     queue: Q,
     body: B[Q]['in'],
-    options?: O,
-  ): Promise<ReceiptFor<O>>
+    options?: PublishOptions<TimerId>,
+  ): Promise<ReceiptFor<TimerId>>
   /** The same methods, bound to a transaction. */
-  in<H>(tx: H & Refusal<NoInfer<H>>): Publisher<B>
+  in<H>(tx: TransactionLike<H>): Publisher<B>
   /** Runs `work`, within which `outbox.current` publishes in this transaction, however deep the call. */
-  within<H, T>(tx: H & Refusal<NoInfer<H>>, work: () => Promise<T>): Promise<T>
+  within<H, T>(tx: TransactionLike<H>, work: () => Promise<T>): Promise<T>
   /** The publisher of the enclosing `within`. */
   readonly current: Publisher<B>
   /** Runs `handler` for each message of the queue, in this process, once the outbox is started. */
-  subscribe<Q extends keyof B & string>(queue: Q, handler: Handler<B, Q>, options?: SubscribeOptions): void
+  subscribe<Q extends keyof B & string>(
+    queue: Q,
+    handler: Handler<Q, B[Q]['out']>,
+    options?: SubscribeOptions,
+  ): void
   /** Creates or updates the tables. Safe to call from every process at once. */
   migrate(): Promise<void>
   /** The SQL that `migrate` runs on an empty database, for your own migrations. */
   schemaSql(options?: SchemaSqlOptions): string
 }
 
+/** The queues of an outbox: `QueueOf<typeof outbox>`. */
+export type QueueOf<O> = O extends Outbox<infer B> ? keyof B & string : never
+
 /** The message that handlers of a queue receive: `MessageOf<typeof outbox, 'orders'>`. */
-export type MessageOf<O, Q extends string> =
-  O extends Outbox<infer B> ? (Q extends keyof B & string ? MessageFor<B, Q> : never) : never
+export type MessageOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? Message<Q, B[Q]['out']> : never
 
 /** A named handler function's type: `const ship: HandlerOf<typeof outbox, 'orders'> = …`. */
-export type HandlerOf<O, Q extends string> = (message: MessageOf<O, Q>, context: Context) => unknown
+export type HandlerOf<O, Q extends QueueOf<O>> = (message: MessageOf<O, Q>, context: Context) => unknown
 
 /**
  * Makes an outbox. Nothing is connected until something is published or started.

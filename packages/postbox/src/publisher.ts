@@ -1,29 +1,29 @@
-import type { Refusal } from './adapters/refusal.ts'
+import type { TransactionLike } from './adapters/transaction-like.ts'
 import type { PendingMessage, Receipt } from './core/message.ts'
 import type { PublishOptions } from './core/publish-options.ts'
 import type { Bodies } from './core/queues.ts'
 import type { PendingOptions } from './publish.ts'
 
-/** null only where a `timerId` is given: a waiting timer of that name was kept. */
-export type ReceiptFor<O> = O extends { readonly timerId: string } ? Receipt | null : Receipt
+/** null only where there may be a `timerId`: a waiting timer of that name was kept. */
+export type ReceiptFor<TimerId> = [TimerId] extends [never] ? Receipt : Receipt | null
 
 /** Options for all bodies of a batch, or for each. */
-export type EachOptions<Body> = PublishOptions | ((body: Body, index: number) => PublishOptions)
-
-type ReceiptsFor<O> = O extends (body: never, index: number) => infer Each ? ReceiptFor<Each> : ReceiptFor<O>
+export type EachOptions<Body, TimerId extends string = string> =
+  | PublishOptions<TimerId>
+  | ((body: Body, index: number) => PublishOptions<TimerId>)
 
 /** Publishes in a transaction that is already known: `outbox.in(tx)`, `outbox.current`. */
 export interface Publisher<B extends Bodies> {
-  publish<Q extends keyof B & string, const O extends PublishOptions = Record<never, never>>(
+  publish<Q extends keyof B & string, TimerId extends string = never>(
     queue: Q,
     body: B[Q]['in'],
-    options?: O,
-  ): Promise<ReceiptFor<O>>
-  publishMany<Q extends keyof B & string, const O extends EachOptions<B[Q]['in']> = Record<never, never>>(
+    options?: PublishOptions<TimerId>,
+  ): Promise<ReceiptFor<TimerId>>
+  publishMany<Q extends keyof B & string, TimerId extends string = never>(
     queue: Q,
     bodies: readonly B[Q]['in'][],
-    options?: O,
-  ): Promise<readonly ReceiptsFor<O>[]>
+    options?: EachOptions<B[Q]['in'], TimerId>,
+  ): Promise<readonly ReceiptFor<TimerId>[]>
   cancelTimer<Q extends keyof B & string>(queue: Q, timerId: string): Promise<boolean>
   pending(
     options?: PendingOptions & { readonly queue?: keyof B & string },
@@ -39,28 +39,28 @@ export interface TransactionPublisher<B extends Bodies> {
    * @example
    * await outbox.publish(tx, 'orders', { orderId: 1 }, { key: 'customer-7' })
    */
-  publish<H, Q extends keyof B & string, const O extends PublishOptions = Record<never, never>>(
-    tx: H & Refusal<NoInfer<H>>,
+  publish<H, Q extends keyof B & string, TimerId extends string = never>(
+    tx: TransactionLike<H>,
     queue: Q,
     body: B[Q]['in'],
-    options?: O,
-  ): Promise<ReceiptFor<O>>
+    options?: PublishOptions<TimerId>,
+  ): Promise<ReceiptFor<TimerId>>
   /** Any number of messages of one queue in one statement; receipts stand in the order of the bodies. */
-  publishMany<H, Q extends keyof B & string, const O extends EachOptions<B[Q]['in']> = Record<never, never>>(
-    tx: H & Refusal<NoInfer<H>>,
+  publishMany<H, Q extends keyof B & string, TimerId extends string = never>(
+    tx: TransactionLike<H>,
     queue: Q,
     bodies: readonly B[Q]['in'][],
-    options?: O,
-  ): Promise<readonly ReceiptsFor<O>[]>
+    options?: EachOptions<B[Q]['in'], TimerId>,
+  ): Promise<readonly ReceiptFor<TimerId>[]>
   /** Deletes a waiting timer; true when this call did. Not while its handler runs. Final when you commit. */
   cancelTimer<H, Q extends keyof B & string>(
-    tx: H & Refusal<NoInfer<H>>,
+    tx: TransactionLike<H>,
     queue: Q,
     timerId: string,
   ): Promise<boolean>
   /** What waits, oldest first, as your transaction sees it: your own rows, future ones and those in flight included. */
   pending<H>(
-    tx: H & Refusal<NoInfer<H>>,
+    tx: TransactionLike<H>,
     options?: PendingOptions & { readonly queue?: keyof B & string },
   ): Promise<readonly PendingMessage[]>
 }

@@ -1,5 +1,4 @@
 import type { Message } from './message.ts'
-import type { Bodies } from './queues.ts'
 
 /** What a handler gets beside the message. */
 export interface Context {
@@ -7,11 +6,8 @@ export interface Context {
   readonly signal: AbortSignal
 }
 
-/** The message of a queue. */
-export type MessageFor<B extends Bodies, Q extends keyof B & string> = Message<Q, B[Q]['out']>
-
 /** Returning (anything) acknowledges the message; throwing fails it. */
-export type Handler<B extends Bodies, Q extends keyof B & string> = (
-  message: MessageFor<B, Q>,
+export type Handler<Queue extends string = string, Body = unknown> = (
+  message: Message<Queue, Body>,
   context: Context,
 ) => unknown

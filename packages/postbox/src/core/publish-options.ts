@@ -9,7 +9,7 @@ export type Due =
   | { readonly delayMs?: number; readonly at?: never }
   | { readonly delayMs?: never; readonly at: Instant }
 
-export type PublishOptions = Due & {
+export type PublishOptions<TimerId extends string = string> = Due & {
   /** Messages of one key belong together (an order's id, say). At most 1,024 bytes. */
   readonly key?: string
   readonly headers?: Headers
@@ -18,7 +18,7 @@ export type PublishOptions = Due & {
   /** The label of a body given as bytes. @default 'application/octet-stream' */
   readonly contentType?: string
   /** At most one waiting message per queue and `timerId`: publishing again is answered by null. */
-  readonly timerId?: string
+  readonly timerId?: TimerId
   /** What happens when the timer already waits: it is kept, or its body and due time are replaced. @default 'keep' */
   readonly onConflict?: 'keep' | 'replace'
   /** The message's identity, a UUID of yours. @default a new UUIDv7 */

@@ -14,11 +14,13 @@ export type QueueMap = Readonly<Record<string, QueueDefinition>>
 
 /**
  * Queue name → what may be published and what handlers get. Resolved once, at createOutbox, so that error messages
- * print `"orders" | "emails"` and not the whole map of schemas.
+ * print `"orders" | "emails"` and not the whole map of schemas; `infer` makes the compiler forget how it came about.
  */
 export type BodiesOf<M extends QueueMap> = {
   readonly [Q in keyof M & string]: { readonly in: Input<M[Q]>; readonly out: Output<M[Q]> }
-}
+} extends infer B extends Bodies
+  ? B
+  : never
 
 /** Any map of resolved bodies. */
 export type Bodies = Readonly<Record<string, { readonly in: unknown; readonly out: unknown }>>

@@ -1,5 +1,5 @@
 import { chmod, chown, lstat, mkdir, readdir, readFile, rm, stat, unlink } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { databaseForThisRun, type EmbeddedPostgres, startPostgres } from '@postbox/embedded'
@@ -14,6 +14,7 @@ import {
   installedBinaries,
   installLauncher,
 } from '../support/installed-launcher.ts'
+import { exists, isReachable, isRunning, processesIn } from '../support/operating-system.ts'
 import { eventually } from '../support/signals.ts'
 
 interface Server {
@@ -38,30 +39,6 @@ async function ask(url: string, query: string): Promise<string> {
   } finally {
     await client.end()
   }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-async function isReachable(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port })
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
-}
-
-async function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  )
 }
 
 function gone(server: Server): Promise<unknown> {
@@ -434,10 +411,3 @@ describe('an installed package of binaries', () => {
     },
   )
 })
-
-/** Processes with this text in their command line; Linux only, elsewhere none are found. */
-async function processesIn(text: string): Promise<string[]> {
-  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
-  return lines.filter((line) => line.includes(text))
-}

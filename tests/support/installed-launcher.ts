@@ -60,12 +60,22 @@ export async function installLauncher(): Promise<InstalledLauncher> {
     await cp(join(embedded, part), join(modules, '@postbox', 'embedded', part), { recursive: true })
   }
   await cp(source, binaries, { recursive: true, verbatimSymlinks: true })
+  const started: Running[] = []
   return {
     binaries,
     folder,
     leftovers: () => readdir(temporary),
-    run: (script, options = {}) => run(script, { folder, temporary, ...options }),
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+    run(script, options = {}) {
+      const running = run(script, { folder, temporary, ...options })
+      started.push(running)
+      return running
+    },
+    async [Symbol.asyncDispose]() {
+      // A test that failed may have left its script waiting for a word that never comes.
+      for (const { child } of started) child.kill('SIGKILL')
+      await Promise.all(started.map((running) => running.ended))
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    },
   }
 }
 

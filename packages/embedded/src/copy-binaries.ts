@@ -8,7 +8,10 @@ import { basename, dirname, join } from 'node:path'
  */
 export async function reachableCopy(root: string): Promise<string> {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
-  const kept = join(tmpdir(), `postbox-binaries-${basename(root)}-${version}-${process.getuid?.() ?? 'windows'}`)
+  const kept = join(
+    tmpdir(),
+    `postbox-binaries-${basename(root)}-${version}-${process.getuid?.() ?? 'windows'}`,
+  )
   await refuseForeign(kept)
   if (await isComplete(root, kept)) return kept
 

@@ -46,7 +46,11 @@ async function preparePackage(root: string, surroundings: Surroundings): Promise
 }
 
 /** Asking for the version is also the one honest test that the account can reach, run and link the binaries. */
-async function withMajor(folder: string, env: NodeJS.ProcessEnv, surroundings: Surroundings): Promise<Binaries> {
+async function withMajor(
+  folder: string,
+  env: NodeJS.ProcessEnv,
+  surroundings: Surroundings,
+): Promise<Binaries> {
   const { account, scratch } = surroundings
   const options = { ...account, cwd: scratch, env }
   const { stdout } = await promisify(execFile)(program({ folder }, 'postgres'), ['--version'], options)

@@ -52,11 +52,20 @@ async function missingLinks(root: string): Promise<Link[]> {
 /** Writable is not enough: root may write everywhere, and would leave its files in another user's checkout. */
 async function isOurs(path: string): Promise<boolean> {
   const { uid } = await stat(path)
-  return uid === process.getuid?.() && (await access(path, constants.W_OK).then(() => true, () => false))
+  return (
+    uid === process.getuid?.() &&
+    (await access(path, constants.W_OK).then(
+      () => true,
+      () => false,
+    ))
+  )
 }
 
 function exists(path: string): Promise<boolean> {
-  return stat(path).then(() => true, () => false)
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
 }
 
 async function makeLink(to: string, at: string): Promise<void> {

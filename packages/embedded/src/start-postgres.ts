@@ -1,5 +1,5 @@
-import { locatePackage } from './locate-binaries.ts'
 import { launch } from './launch.ts'
+import { locatePackage } from './locate-binaries.ts'
 
 export interface StartOptions {
   /**

@@ -84,7 +84,10 @@ async function run(child: ChildProcess, directory: string, command: Command): Pr
   return { pid: first.pid, ended, output: () => readFile(join(directory, command.log), 'utf8') }
 }
 
-function nextReport<K extends Report['kind']>(child: ChildProcess, kind: K): Promise<Extract<Report, { kind: K }>> {
+function nextReport<K extends Report['kind']>(
+  child: ChildProcess,
+  kind: K,
+): Promise<Extract<Report, { kind: K }>> {
   const report = new Promise<Extract<Report, { kind: K }>>((resolve, reject) => {
     const onMessage = (message: unknown) => {
       const received = message as Report

@@ -28,9 +28,11 @@ const fullStages = [
   buildStage,
   { name: 'API report', needsBuild: true, command: 'npm run --silent api' },
   { name: 'generated docs', needsBuild: true, command: 'npm run --silent docs -- --check' },
+  { name: 'test harness', vitest: ['--config', 'tests/vitest.config.ts', '--project', 'harness'] },
   // POSTGRES_BIN is emptied, so that a setting of the shell cannot turn this into a second run on something else.
   { name: 'integration, PostgreSQL 18', vitest: integration, env: { POSTGRES_BIN: '' } },
   postgres15Stage(),
+  { name: 'examples', needsBuild: true, vitest: ['--config', 'tests/examples/vitest.config.ts'] },
   { name: 'packaging', needsBuild: true, vitest: ['--config', 'tests/packaging/vitest.config.ts'] },
 ]
 

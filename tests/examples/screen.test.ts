@@ -38,11 +38,12 @@ test('a plain row fits 80 columns', () => {
   expect(plainRow(fullView).length).toBeLessThanOrEqual(80)
 })
 
-test('a screen gives the cursor and the wrapping of lines back', () => {
+test('a closed screen has given the cursor and the wrapping of lines back, and takes no frame', () => {
   const { screen, written } = openedScreen()
 
   screen.draw(['frame'])
   screen.close()
+  screen.draw(['a frame that comes too late'])
 
   expect(written().startsWith('\x1b[?25l\x1b[?7l')).toBe(true)
   expect(written().endsWith('\x1b[?25h\x1b[?7h')).toBe(true)

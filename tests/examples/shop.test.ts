@@ -79,18 +79,6 @@ describe('a signal', () => {
       expect(await shop.dataDirectories()).toEqual([])
     })
   }
-
-  test('twice in one keystroke, as npm makes of Ctrl-C, still closes the shop in good order', async () => {
-    await using shop = await startShop(['--for', '1m'])
-    await shop.lines.find(isRow)
-
-    shop.kill('SIGINT')
-    shop.kill('SIGINT')
-    const { code, output } = await shop.ended
-
-    expect(code, output).toBe(0)
-    expect(output).toContain('All 7 checks hold.')
-  })
 })
 
 describe('with DATABASE_URL', () => {

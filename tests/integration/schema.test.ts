@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { createOutbox, OutboxError } from 'postbox'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
+import { eventually } from '../support/signals.ts'
 
 const database = useDatabase()
 let pool: pg.Pool
@@ -257,4 +258,31 @@ describe('start', () => {
     await database.query(`insert into rolling_meta (version, name, breaking) values (3, 'contract', true)`)
     await expect(outbox.start()).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_NEWER' })
   })
+})
+
+test('a connection that breaks in the middle of a migration is an error, not the end of the process', async () => {
+  const breaking = database.pool({ max: 1 })
+  const outbox = createOutbox({ database: breaking, schema: database.schema, table: 'cut' })
+  // Somebody else migrates: ours waits for the lock, inside its transaction.
+  const other = await pool.connect()
+  await other.query('begin')
+  await other.query(`select pg_advisory_xact_lock(hashtextextended('postbox:${database.schema}.cut migrate', 0))`)
+  const migrating = outbox.migrate()
+  const pid = await eventually(
+    async () =>
+      (
+        await database.query<{ pid: number }>(
+          `select a.pid from pg_stat_activity a where a.wait_event = 'advisory' and a.query like '%cut migrate%'`,
+        )
+      )[0]?.pid,
+    { what: 'the migration to wait for its lock' },
+  )
+
+  await database.query('select pg_terminate_backend($1)', [pid])
+
+  await expect(migrating).rejects.toMatchObject({ code: '57P01' })
+  await other.query('rollback')
+  other.release()
+  await outbox.migrate()
+  await breaking.end()
 })

@@ -5,7 +5,7 @@ export interface Screen {
   say(line: string): void
   /** Draws a frame over the last one. */
   draw(lines: readonly string[]): void
-  /** Leaves the last frame where it is and gives the terminal back. */
+  /** Leaves the last frame where it is and gives the terminal back. Nothing is drawn after that. */
   close(): void
 }
 
@@ -18,6 +18,7 @@ const smallestHeight = 12
 
 export function openScreen(output: NodeJS.WriteStream): Screen {
   let frame: readonly string[] = []
+  let isClosed = false
   // One write for a whole frame, and nothing is cleared before its successor is there: that is why it does not flicker.
   const redraw = (above: string, next: readonly string[]): void => {
     const home = frame.length === 0 ? prepare : `\x1b[${frame.length}A\r`
@@ -30,10 +31,13 @@ export function openScreen(output: NodeJS.WriteStream): Screen {
       if (frame.length === 0) output.write(`${line}\n`)
       else redraw(`${line}${clearToEndOfLine}\n`, frame)
     },
-    draw: (lines) => redraw('', lines),
+    draw: (lines) => {
+      if (!isClosed) redraw('', lines)
+    },
     close: () => {
       if (frame.length > 0) output.write(giveBack)
       frame = []
+      isClosed = true
     },
   }
 }

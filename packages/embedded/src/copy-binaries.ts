@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 
 /**
  * The binaries where every account can reach them: node_modules below a 0700 home is closed to "nobody". The copy is
- * kept for the next start, which then takes 50 ms instead of copying 60 MB.
+ * kept for the next start, which then need not copy 60 MB again.
  */
 export async function reachableCopy(root: string): Promise<string> {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }

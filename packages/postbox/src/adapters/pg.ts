@@ -14,8 +14,14 @@ interface Client extends Queryable {
   getTransactionStatus?(): string | null
 }
 
+interface PoolClient extends Client {
+  release(destroy?: boolean): void
+  on(event: 'error', listener: () => void): unknown
+  removeListener(event: 'error', listener: () => void): unknown
+}
+
 interface Pool extends Queryable {
-  connect(): Promise<Client & { release(error?: Error | boolean): void }>
+  connect(): Promise<PoolClient>
 }
 
 function handle(candidate: object): Handle | null {
@@ -41,6 +47,10 @@ function database(candidate: object): Database | null {
 
 async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
   const client = await pool.connect()
+  // A connection that breaks between two statements is an `error` event, which ends the process when nobody listens. The next
+  // statement fails with the same cause, and that is where it is handled.
+  const ignore = (): void => {}
+  client.on('error', ignore)
   try {
     await client.query('begin isolation level read committed', [])
     const result = await work(executor(client))
@@ -51,6 +61,8 @@ async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>):
     // Closing the connection rolls back whatever state it is in, and works on a broken one, too.
     client.release(true)
     throw error
+  } finally {
+    client.removeListener('error', ignore)
   }
 }
 

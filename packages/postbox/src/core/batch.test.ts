@@ -69,7 +69,8 @@ describe('makeBatch', () => {
   )
 
   test('a batch agrees on what happens when a timer waits', async () => {
-    const each = (first: object, second: object) => batch([1, 2], (_body: unknown, index: number) => (index === 0 ? first : second))
+    const each = (first: object, second: object) =>
+      batch([1, 2], (_body: unknown, index: number) => (index === 0 ? first : second))
 
     expect((await each({ timerId: 'a' }, {})).conflict).toBe('keep')
     expect((await each({}, { timerId: 'a', onConflict: 'replace' })).conflict).toBe('replace')

@@ -22,7 +22,8 @@ function schemaOf(validate: (value: unknown) => unknown): StandardSchema<unknown
   return { '~standard': { version: 1, vendor: 'test', validate: validate as never } }
 }
 
-const write = (given: BodyRules, body: unknown, label?: string) => writeBody(given, { queue: 'orders', body, label })
+const write = (given: BodyRules, body: unknown, label?: string) =>
+  writeBody(given, { queue: 'orders', body, label })
 
 const invalidBody = { code: 'OUTBOX_INVALID_BODY' }
 
@@ -35,13 +36,19 @@ describe('writeBody', () => {
   })
 
   test('validates what delivery will see: a date that JSON made a string is refused by a schema of dates', async () => {
-    await expect(write(withSchema(z.object({ at: z.date() })), { at: new Date(0) })).rejects.toMatchObject(invalidBody)
-    await expect(write(withSchema(z.object({ at: z.iso.datetime() })), { at: new Date(0) })).resolves.toBeDefined()
+    await expect(write(withSchema(z.object({ at: z.date() })), { at: new Date(0) })).rejects.toMatchObject(
+      invalidBody,
+    )
+    await expect(
+      write(withSchema(z.object({ at: z.iso.datetime() })), { at: new Date(0) }),
+    ).resolves.toBeDefined()
   })
 
   test('without a schema, and with a type only, a Date is refused', async () => {
     await expect(write(rules, { at: new Date(0) })).rejects.toThrow(/body\.at is a Date/)
-    await expect(write(withSchema(typed<{ at: Date }>()), { at: new Date(0) })).rejects.toThrow(/body\.at is a Date/)
+    await expect(write(withSchema(typed<{ at: Date }>()), { at: new Date(0) })).rejects.toThrow(
+      /body\.at is a Date/,
+    )
   })
 
   test('a problem names the queue, the path and the value', async () => {
@@ -70,7 +77,9 @@ describe('writeBody', () => {
     }
 
     expect((await write(given, 1)).contentType).toBe('application/x-rot')
-    expect((await writeBody(given, { queue: 'emails', body: 1, label: undefined })).contentType).toBe('application/x-outbox')
+    expect((await writeBody(given, { queue: 'emails', body: 1, label: undefined })).contentType).toBe(
+      'application/x-outbox',
+    )
   })
 
   test('a codec that cannot read what it wrote is found at publish', async () => {
@@ -117,30 +126,49 @@ describe('readBody', () => {
   })
 
   test.each([
-    ['throws', () => { throw new Error('bug') }],
+    [
+      'throws',
+      () => {
+        throw new Error('bug')
+      },
+    ],
     ['rejects', () => Promise.reject(new Error('bug'))],
-    ['throws what cannot be printed', () => { throw Object.create(null) }],
+    [
+      'throws what cannot be printed',
+      () => {
+        throw Object.create(null)
+      },
+    ],
     ['gives nothing at all', () => undefined],
     ['gives an empty list of issues', () => ({ issues: [] })],
   ])('a schema that %s is an invalid body', async (_title, validate) => {
     const stored = { bytes: Buffer.from('1'), contentType: null }
 
-    await expect(readBody(withSchema(schemaOf(validate)), 'orders', stored)).rejects.toMatchObject(invalidBody)
+    await expect(readBody(withSchema(schemaOf(validate)), 'orders', stored)).rejects.toMatchObject(
+      invalidBody,
+    )
   })
 
-  test.each(['constructor', 'toString', '__proto__'])('a queue called %s finds nothing on the prototype', async (queue) => {
-    const stored = { bytes: Buffer.from('1'), contentType: null }
+  test.each(['constructor', 'toString', '__proto__'])(
+    'a queue called %s finds nothing on the prototype',
+    async (queue) => {
+      const stored = { bytes: Buffer.from('1'), contentType: null }
 
-    expect(await readBody({ ...rules, queues: { orders: {} } }, queue, stored)).toBe(1)
-  })
+      expect(await readBody({ ...rules, queues: { orders: {} } }, queue, stored)).toBe(1)
+    },
+  )
 })
 
 describe('decodeStored', () => {
   test('says how many bytes are not what, and keeps the cause', () => {
     const act = (): unknown => decodeStored(rules, 'orders', { bytes: Buffer.from('{'), contentType: null })
 
-    expect(act).toThrow(/the body for queue "orders" is not valid: 1 bytes cannot be decoded as JSON \(SyntaxError/)
-    expect(act).toThrow(expect.objectContaining({ code: 'OUTBOX_INVALID_BODY', cause: expect.any(SyntaxError) }))
+    expect(act).toThrow(
+      /the body for queue "orders" is not valid: 1 bytes cannot be decoded as JSON \(SyntaxError/,
+    )
+    expect(act).toThrow(
+      expect.objectContaining({ code: 'OUTBOX_INVALID_BODY', cause: expect.any(SyntaxError) }),
+    )
   })
 
   test('a codec that throws what cannot be printed is an invalid body', () => {

@@ -99,11 +99,19 @@ describe('encodeBody', () => {
 
   test('a codec accepts its own label and no other', () => {
     expect(problem('a', { codec: reversing, label: 'application/x-reversed' })).toBeNull()
-    expect(problem('a', { codec: reversing, label: 'text/plain' })).toBe('body is application/x-reversed, not "text/plain"')
+    expect(problem('a', { codec: reversing, label: 'text/plain' })).toBe(
+      'body is application/x-reversed, not "text/plain"',
+    )
   })
 
   test.each([
-    ['throws', () => { throw new Error('too odd') }, 'body was refused by its codec: Error: too odd'],
+    [
+      'throws',
+      () => {
+        throw new Error('too odd')
+      },
+      'body was refused by its codec: Error: too odd',
+    ],
     ['gives a string', () => 'abc', 'body was not made into a Uint8Array by its codec'],
     ['gives nothing', () => undefined, 'body was not made into a Uint8Array by its codec'],
   ])('a codec that %s is a problem, not an exception', (_title, encode, sentence) => {

@@ -4,7 +4,13 @@ import { type DraftRules, makeDraft } from './draft.ts'
 import type { PublishOptions } from './publish-options.ts'
 
 const newId = '0190163d-8694-739b-9aea-966c26f8ad91'
-const rules: DraftRules = { queues: null, codec: undefined, maxBodyBytes: 1_000, generation: null, newId: () => newId }
+const rules: DraftRules = {
+  queues: null,
+  codec: undefined,
+  maxBodyBytes: 1_000,
+  generation: null,
+  newId: () => newId,
+}
 
 const draft = (body: unknown, options?: unknown, given: DraftRules = rules) =>
   makeDraft(given, { queue: 'orders', body, options: options as PublishOptions })
@@ -45,12 +51,20 @@ describe('makeDraft', () => {
   test('headers of the caller stand beside those of the envelope', async () => {
     const { headers } = await draft('x', { headers: { tenant: 'a' }, correlationId: 'c' })
 
-    expect(headers).toEqual({ tenant: 'a', 'content-type': 'text/plain; charset=utf-8', 'correlation-id': 'c' })
+    expect(headers).toEqual({
+      tenant: 'a',
+      'content-type': 'text/plain; charset=utf-8',
+      'correlation-id': 'c',
+    })
   })
 
   // U-ENC-02
   test('a correlation id is kept, from the option, from the header, or from both', async () => {
-    const given = [{ correlationId: 'c' }, { headers: { 'Correlation-ID': 'c' } }, { correlationId: 'c', headers: { 'correlation-id': 'c' } }]
+    const given = [
+      { correlationId: 'c' },
+      { headers: { 'Correlation-ID': 'c' } },
+      { correlationId: 'c', headers: { 'correlation-id': 'c' } },
+    ]
 
     for (const options of given) expect((await draft(1, options)).headers).toEqual({ 'correlation-id': 'c' })
   })
@@ -89,14 +103,18 @@ describe('makeDraft', () => {
   ])('a correlation id that is %s is refused in the header as it is in the option', async (_title, id) => {
     const given = { ...rules, maxBodyBytes: 10_000 }
 
-    await expect(draft(1, { correlationId: id }, given)).rejects.toMatchObject({ code: 'OUTBOX_INVALID_OPTION' })
+    await expect(draft(1, { correlationId: id }, given)).rejects.toMatchObject({
+      code: 'OUTBOX_INVALID_OPTION',
+    })
     await expect(draft(1, { headers: { 'correlation-id': id } }, given)).rejects.toThrow(/correlation/)
   })
 
   test('a codec whose content type Postgres cannot store is refused before any SQL', async () => {
     const codec = { contentType: 'application/\u0000', encode: () => new Uint8Array(1), decode: () => 1 }
 
-    await expect(draft(1, {}, { ...rules, codec })).rejects.toMatchObject({ code: expect.stringMatching(/^OUTBOX_/) })
+    await expect(draft(1, {}, { ...rules, codec })).rejects.toMatchObject({
+      code: expect.stringMatching(/^OUTBOX_/),
+    })
   })
 
   test('problems are told in one order: queue, options, time, headers, body, size, schema', async () => {
@@ -111,7 +129,12 @@ describe('makeDraft', () => {
       draft(1n, {}, given),
       draft('x'.repeat(50), {}, given),
       draft('x', {}, given),
-    ].map((attempt) => attempt.then(() => 'accepted', (error: { code: string }) => error.code))
+    ].map((attempt) =>
+      attempt.then(
+        () => 'accepted',
+        (error: { code: string }) => error.code,
+      ),
+    )
 
     expect(await Promise.all(codes)).toEqual([
       'OUTBOX_UNKNOWN_QUEUE',

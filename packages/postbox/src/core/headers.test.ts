@@ -54,9 +54,12 @@ describe('readHeaders', () => {
     ['Headers', new Headers({ 'x-tenant': 'a' })],
     ['URLSearchParams', new URLSearchParams('tenant=a')],
     ['Set', new Set(['a'])],
-  ])('an object of class %s is refused: read as a plain one, it would lose every header', (_title, headers) => {
-    expect(() => readHeaders(headers)).toThrow(invalidHeaders)
-  })
+  ])(
+    'an object of class %s is refused: read as a plain one, it would lose every header',
+    (_title, headers) => {
+      expect(() => readHeaders(headers)).toThrow(invalidHeaders)
+    },
+  )
 
   test('one envelope header in two spellings with two values is a contradiction', () => {
     expect(() => readHeaders({ 'Content-Type': 'text/plain', 'content-type': 'text/html' })).toThrow(

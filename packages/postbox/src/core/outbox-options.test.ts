@@ -107,11 +107,19 @@ describe('resolveOutboxOptions', () => {
   })
 
   test('a schema whose validate is no function is refused when the outbox is made, not at the first publish', () => {
-    expect(resolve({ queues: { orders: { body: { '~standard': { version: 1, validate: 1 } } } } })).toThrow(invalid)
+    expect(resolve({ queues: { orders: { body: { '~standard': { version: 1, validate: 1 } } } } })).toThrow(
+      invalid,
+    )
   })
 
   test('says every problem of every level at once', () => {
-    const options = { tabel: 'x', wake: 'no', queues: { orders: { bodi: 1 } }, names: { deed: 'x' }, defaults: { leaseMs: 1 } }
+    const options = {
+      tabel: 'x',
+      wake: 'no',
+      queues: { orders: { bodi: 1 } },
+      names: { deed: 'x' },
+      defaults: { leaseMs: 1 },
+    }
     const said = [
       'unknown option `tabel` with value `"x"` (string): did you mean `table`?',
       'expected `wake` to be one of',

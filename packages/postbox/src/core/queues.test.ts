@@ -21,16 +21,26 @@ describe('queues', () => {
 })
 
 describe('isStandardSchema', () => {
-  test.each([z.number(), v.number(), type('number'), typed<number>()])('knows a schema (case %#)', (schema) => {
-    expect(isStandardSchema(schema)).toBe(true)
-  })
-
-  test.each([null, undefined, 'number', 7, {}, () => {}, { '~standard': null }, { '~standard': {} }, { '~standard': 'x' }])(
-    'knows what is none (case %#)',
-    (value) => {
-      expect(isStandardSchema(value)).toBe(false)
+  test.each([z.number(), v.number(), type('number'), typed<number>()])(
+    'knows a schema (case %#)',
+    (schema) => {
+      expect(isStandardSchema(schema)).toBe(true)
     },
   )
+
+  test.each([
+    null,
+    undefined,
+    'number',
+    7,
+    {},
+    () => {},
+    { '~standard': null },
+    { '~standard': {} },
+    { '~standard': 'x' },
+  ])('knows what is none (case %#)', (value) => {
+    expect(isStandardSchema(value)).toBe(false)
+  })
 })
 
 describe('describeIssues', () => {

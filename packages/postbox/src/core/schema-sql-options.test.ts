@@ -4,13 +4,18 @@ import { resolveSchemaSqlOptions } from './schema-sql-options.ts'
 const resolve = (options: unknown) => () => resolveSchemaSqlOptions(options as never)
 
 describe('resolveSchemaSqlOptions', () => {
-  test.each([[undefined], [{}], [{ autovacuum: undefined }]])('autovacuum is on by default (case %#)', (options) => {
-    expect(resolveSchemaSqlOptions(options as never)).toMatchObject({ autovacuum: {} })
-  })
+  test.each([[undefined], [{}], [{ autovacuum: undefined }]])(
+    'autovacuum is on by default (case %#)',
+    (options) => {
+      expect(resolveSchemaSqlOptions(options as never)).toMatchObject({ autovacuum: {} })
+    },
+  )
 
   test('autovacuum can be left to the server, or be tuned', () => {
     expect(resolveSchemaSqlOptions({ autovacuum: false }).autovacuum).toBe(false)
-    expect(resolveSchemaSqlOptions({ autovacuum: { threshold: 5 } }).autovacuum).toMatchObject({ threshold: 5 })
+    expect(resolveSchemaSqlOptions({ autovacuum: { threshold: 5 } }).autovacuum).toMatchObject({
+      threshold: 5,
+    })
   })
 
   // These become part of the text of a statement: nothing but a number may.

@@ -16,7 +16,10 @@ describe('resolveSubscribeOptions', () => {
   test('the subscription goes before the outbox, the outbox before the defaults', () => {
     const base = resolveSubscribeOptions({ concurrency: 3, leaseMs: 5_000 })
 
-    expect(resolveSubscribeOptions({ concurrency: 7 }, base)).toMatchObject({ concurrency: 7, leaseMs: 5_000 })
+    expect(resolveSubscribeOptions({ concurrency: 7 }, base)).toMatchObject({
+      concurrency: 7,
+      leaseMs: 5_000,
+    })
   })
 
   test('the result is frozen', () => {
@@ -25,7 +28,12 @@ describe('resolveSubscribeOptions', () => {
 
   test.each([
     { concurrency: 1, leaseMs: 1_000, pollMs: { min: 1, max: 1 }, name: 'x' },
-    { concurrency: 10_000, leaseMs: 86_400_000, pollMs: { min: 3_600_000, max: 3_600_000 }, name: 'é'.repeat(127) },
+    {
+      concurrency: 10_000,
+      leaseMs: 86_400_000,
+      pollMs: { min: 3_600_000, max: 3_600_000 },
+      name: 'é'.repeat(127),
+    },
   ])('accepts its limits (case %#)', (options) => {
     expect(resolveSubscribeOptions(options)).toEqual(options)
   })
@@ -54,7 +62,9 @@ describe('resolveSubscribeOptions', () => {
   test('says which end of the ladder is wrong', () => {
     const act = (pollMs: object) => () => resolveSubscribeOptions({ pollMs } as never)
 
-    expect(act({ min: 0, max: 5 })).toThrow(/expected `pollMs\.min` to be a whole number from 1 to 3600000, got `0`/)
+    expect(act({ min: 0, max: 5 })).toThrow(
+      /expected `pollMs\.min` to be a whole number from 1 to 3600000, got `0`/,
+    )
     expect(act({ min: 1 })).toThrow(/expected `pollMs\.max` to be a whole number/)
     expect(act({ min: 6, max: 5 })).toThrow(/expected `pollMs` to have `min` not above `max`/)
   })

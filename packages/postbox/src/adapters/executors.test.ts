@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import { recogniseDatabase, recogniseHandle } from './recognise.ts'
+
+interface Call {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+const statement = Object.freeze({ name: 'probe', text: 'select $1', values: Object.freeze([1]) })
+const rows = [{ a: 1 }]
+
+/** A pg pool of one client that notes what it was asked, and fails where told. */
+function fakePool(failing: string | null = null) {
+  const texts: string[] = []
+  const released: unknown[] = []
+  const query = async (text: string, values: readonly unknown[]) => {
+    texts.push(text)
+    if (text === failing) throw new Error(`failed: ${text}`)
+    if (Object.isFrozen(values)) throw new TypeError('pg writes into the array of values')
+    return { rows }
+  }
+  const client = { query, release: (error?: unknown) => released.push(error) }
+  const pool = { totalCount: 0, query, connect: async () => client }
+  return { database: recogniseDatabase(pool)!, texts, released }
+}
+
+describe('the executor of pg', () => {
+  test('gives the rows, and values in an array of its own', async () => {
+    const { database, texts } = fakePool()
+
+    expect(await database.run(statement)).toBe(rows)
+    expect(texts).toEqual(['select $1'])
+  })
+
+  test('a transaction begins in read committed, commits, and gives the client back', async () => {
+    const { database, texts, released } = fakePool()
+
+    expect(await database.transaction((tx) => tx.run(statement))).toBe(rows)
+    expect(texts).toEqual(['begin isolation level read committed', 'select $1', 'commit'])
+    expect(released).toEqual([undefined])
+  })
+
+  test.each(['begin isolation level read committed', 'select $1', 'commit'])(
+    'when %s fails, the client is destroyed and the error passed on',
+    async (failing) => {
+      const { database, texts, released } = fakePool(failing)
+
+      await expect(database.transaction((tx) => tx.run(statement))).rejects.toThrow(`failed: ${failing}`)
+      expect(released).toEqual([true])
+      expect(texts.at(-1)).toBe(failing)
+    },
+  )
+
+  test('a pool without a free client fails the transaction', async () => {
+    const pool = { totalCount: 0, query: () => {}, connect: () => Promise.reject(new Error('exhausted')) }
+
+    await expect(recogniseDatabase(pool)!.transaction(async () => 1)).rejects.toThrow('exhausted')
+  })
+})
+
+describe('the executor of postgres.js', () => {
+  test('sends text and values through unsafe, and begins in read committed', async () => {
+    const calls: unknown[] = []
+    const members = {
+      unsafe: async (text: string, values: readonly unknown[]) => {
+        calls.push({ text, values } satisfies Call)
+        return rows
+      },
+      begin: (options: string, work: (tx: unknown) => unknown) => {
+        calls.push(options)
+        return work(members)
+      },
+      reserve: () => {},
+    }
+    const database = recogniseDatabase(Object.assign(() => {}, members))!
+
+    expect(await database.run(statement)).toBe(rows)
+    expect(await database.transaction((tx) => tx.run(statement))).toBe(rows)
+    expect(calls).toEqual([
+      { text: 'select $1', values: [1] },
+      'isolation level read committed',
+      { text: 'select $1', values: [1] },
+    ])
+  })
+})
+
+describe('the executor of PGlite', () => {
+  test('gives the rows of query, in its transactions too', async () => {
+    const members = {
+      query: async () => ({ rows }),
+      exec: () => {},
+      sql: () => {},
+      listen: () => {},
+      transaction: (work: (tx: unknown) => unknown) => work({ query: async () => ({ rows }) }),
+    }
+    const database = recogniseDatabase(members)!
+
+    expect(await database.run(statement)).toBe(rows)
+    expect(await database.transaction((tx) => tx.run(statement))).toBe(rows)
+  })
+})
+
+describe('the executor of an own client', () => {
+  test('query is called on its object, with text and values, and gives the rows', async () => {
+    const own = {
+      calls: [] as Call[],
+      inTransaction: true,
+      async query(text: string, values: readonly unknown[]) {
+        this.calls.push({ text, values })
+        return rows
+      },
+    }
+
+    expect(await recogniseHandle(own).run(statement)).toBe(rows)
+    expect(own.calls).toEqual([{ text: 'select $1', values: [1] }])
+  })
+
+  test('inTransaction is called on its object', () => {
+    const own = {
+      open: true,
+      query: () => {},
+      inTransaction(): boolean {
+        return this.open
+      },
+    }
+
+    expect(recogniseHandle(own).transactionState()).toEqual({ inside: true })
+  })
+
+  test('a database runs its work in the transaction it gives', async () => {
+    const own = {
+      query: async () => [],
+      transaction: (work: (tx: unknown) => unknown) => work({ query: async () => rows }),
+    }
+
+    expect(await recogniseDatabase(own)!.transaction((tx) => tx.run(statement))).toBe(rows)
+  })
+})

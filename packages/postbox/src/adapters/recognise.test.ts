@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest'
+import { recogniseDatabase, recogniseHandle } from './recognise.ts'
+
+const method = (): Promise<never> => Promise.reject(new Error('was called'))
+
+/** An object, of a class, with these methods and members. */
+function instance(methods: readonly string[], members: object = {}): object {
+  class Client {}
+  for (const name of methods) Object.defineProperty(Client.prototype, name, { value: method })
+  return Object.assign(new Client(), members)
+}
+
+/** A function with these methods: what postgres.js gives. */
+function callable(methods: readonly string[]): object {
+  return Object.assign(() => {}, Object.fromEntries(methods.map((name) => [name, method])))
+}
+
+const pgPool = instance(['query', 'connect', 'end'], { totalCount: 0 })
+const pgClient = (status?: string | null): object =>
+  instance(
+    ['query', 'connect', 'escapeIdentifier', 'end'],
+    status === undefined ? {} : { getTransactionStatus: () => status },
+  )
+const sqlRoot = callable(['unsafe', 'typed', 'json', 'begin', 'reserve', 'end'])
+const sqlTransaction = callable(['unsafe', 'typed', 'json', 'savepoint'])
+const sqlReserved = callable(['unsafe', 'typed', 'json', 'release'])
+const pgliteMembers = ['query', 'exec', 'sql', 'listen']
+const pglite = instance([...pgliteMembers, 'transaction'], { closed: false })
+const pgliteTransaction = (closed: boolean): object => instance([...pgliteMembers, 'rollback'], { closed })
+const ownHandle = (inTransaction: unknown): object => ({ query: method, inTransaction })
+
+/** Touching any member throws, as some proxies of ORMs and mocks do. */
+const untouchable = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('do not touch')
+    },
+  },
+)
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+
+describe('recogniseHandle', () => {
+  test.each([
+    ['a pg client in a transaction', pgClient('T'), { client: 'pg', inside: true }],
+    ['an idle pg client', pgClient('I'), { client: 'pg', inside: false }],
+    ['a pg client in a failed transaction', pgClient('E'), { client: 'pg', inside: false }],
+    ['a pg client that is not connected', pgClient(null), { client: 'pg', inside: false }],
+    ['an old pg client that cannot tell', pgClient(), { client: 'pg', inside: 'unknown' }],
+    ['a pg pool', pgPool, { client: 'pg', inside: false }],
+    ['the handle of sql.begin', sqlTransaction, { client: 'postgres.js', inside: true }],
+    ['the handle of sql.reserve', sqlReserved, { client: 'postgres.js', inside: 'unknown' }],
+    ['postgres.js itself', sqlRoot, { client: 'postgres.js', inside: false }],
+    ['the handle of db.transaction', pgliteTransaction(false), { client: 'PGlite', inside: true }],
+    ['the handle of an ended db.transaction', pgliteTransaction(true), { client: 'PGlite', inside: false }],
+    ['PGlite itself', pglite, { client: 'PGlite', inside: false }],
+    ['an own handle inside', ownHandle(true), { client: 'own', inside: true }],
+    ['an own handle that answers inside', ownHandle(() => true), { client: 'own', inside: true }],
+    ['an own handle outside', ownHandle(false), { client: 'own', inside: false }],
+  ])('%s is known, and whether it is inside a transaction', (_title, candidate, expected) => {
+    const handle = recogniseHandle(candidate)
+
+    expect({ client: handle.client, inside: handle.transactionState().inside }).toEqual(expected)
+  })
+
+  test.each([
+    [pgPool, /this is a pool/],
+    [pgClient('E'), /already failed/],
+    [pgClient('I'), /no transaction is open/],
+    [sqlRoot, /sql\.begin/],
+    [pglite, /db\.transaction/],
+    [pgliteTransaction(true), /has ended/],
+    [ownHandle(undefined), /says undefined/],
+    [ownHandle('yes'), /says yes/],
+    [ownHandle(1), /says 1/],
+    [ownHandle(async () => true), /says \[object Promise\]/],
+  ])('outside a transaction it says why (case %#)', (candidate, because) => {
+    expect(recogniseHandle(candidate).transactionState()).toEqual({
+      inside: false,
+      because: expect.stringMatching(because),
+    })
+  })
+
+  test('the state is asked for each time: a transaction can end between two publishes', () => {
+    const members = { query: method, inTransaction: true }
+    const handle = recogniseHandle(members)
+    members.inTransaction = false
+
+    expect(handle.transactionState().inside).toBe(false)
+  })
+
+  test('only PGlite is one session for everybody', () => {
+    const handles = [pgliteTransaction(false), pgClient('T'), sqlTransaction, ownHandle(true)]
+
+    expect(handles.map((handle) => recogniseHandle(handle).singleSession)).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
+  })
+
+  // U-PUB-02
+  test.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a text', 'begin'],
+    ['a number', 7],
+    ['an empty object', {}],
+    ['an array', []],
+    ['a function', () => {}],
+    ['a Promise of a client', Promise.resolve(pgClient('T'))],
+    ['an object with query only', { query: method }],
+    ['query that is no function', { query: true, inTransaction: true }],
+    [
+      'a TypeORM query runner',
+      instance(['query', 'startTransaction', 'release'], { isTransactionActive: true }),
+    ],
+    ['a Sequelize transaction', instance(['commit', 'rollback', 'afterCommit'])],
+  ])('%s is refused', (_title, candidate) => {
+    expect(() => recogniseHandle(candidate)).toThrow(
+      expect.objectContaining({ code: 'OUTBOX_UNKNOWN_HANDLE' }),
+    )
+  })
+
+  test.each([
+    ['an object that throws when it is touched', untouchable],
+    ['a revoked proxy', revoked()],
+  ])('%s is refused, not crashed on', (_title, candidate) => {
+    expect(() => recogniseHandle(candidate)).toThrow(
+      expect.objectContaining({ code: 'OUTBOX_UNKNOWN_HANDLE' }),
+    )
+  })
+})
+
+describe('recogniseDatabase', () => {
+  test.each([
+    ['a pg pool', pgPool, false],
+    ['postgres.js', sqlRoot, false],
+    ['PGlite', pglite, true],
+    ['an own database', { query: method, transaction: method }, false],
+  ])('%s is a database', (_title, candidate, singleSession) => {
+    expect(recogniseDatabase(candidate)).toMatchObject({ singleSession })
+  })
+
+  test.each([
+    ['a TypeORM DataSource', instance(['query', 'transaction', 'createQueryRunner'])],
+    ['a Sequelize', instance(['query', 'transaction', 'authenticate'])],
+    ['a subclass of nothing known', Object.create({ query: method, transaction: method })],
+    ['a function with both methods', callable(['query', 'transaction'])],
+    ['a pg client, which is one connection', pgClient('I')],
+    ['the handle of sql.begin', sqlTransaction],
+    ['the handle of db.transaction', pgliteTransaction(false)],
+    ['an own handle', ownHandle(true)],
+    ['a connection string', 'postgres://localhost/app'],
+    ['the options of a pool', { connectionString: 'postgres://localhost/app' }],
+    ['null', null],
+  ])('%s is none', (_title, candidate) => {
+    expect(recogniseDatabase(candidate)).toBeNull()
+  })
+
+  test('an object that throws when it is touched is none', () => {
+    expect(recogniseDatabase(untouchable)).toBeNull()
+  })
+})

@@ -1,0 +1,312 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import type { Executor } from './adapters/executor.ts'
+import type { LogEntry } from './core/log.ts'
+import { resolveSubscribeOptions } from './core/subscribe-options.ts'
+import { createLifecycle } from './lifecycle.ts'
+import type { Clock } from './runtime/clock.ts'
+import type { Registry } from './runtime/runner.ts'
+import type { Subscription } from './runtime/subscription.ts'
+import { resolveNames } from './sql/names.ts'
+
+const names = resolveNames({ schema: 'public', table: 'outbox' })
+const subscription: Subscription = {
+  queue: 'orders',
+  name: 'ship',
+  handler: () => {},
+  settings: resolveSubscribeOptions(undefined),
+  rules: { queues: null, codec: undefined, maxBodyBytes: 1 },
+}
+
+/** Sleeps until it is woken: nothing in these tests waits for time. */
+const sleepless: Clock = {
+  sleep: (_ms, signal) =>
+    new Promise((resolve) => {
+      if (signal.aborted) return resolve()
+      signal.addEventListener('abort', () => resolve(), { once: true })
+    }),
+}
+
+/** A promise and the function that settles it. */
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
+
+interface Answers {
+  /** Answers `read_applied_steps`; the schema is there unless it says otherwise. */
+  readonly steps?: () => Promise<readonly { version: number; breaking: boolean }[]>
+  readonly subscriptions?: readonly Subscription[]
+}
+
+/** A lifecycle over an executor that finds a schema and no messages, with a record of what it ran. */
+function lifecycleOf({ steps, subscriptions = [subscription] }: Answers = {}) {
+  const ran: string[] = []
+  const log: LogEntry[] = []
+  const executor = {
+    run: async ({ name }: { name: string }) => {
+      ran.push(name)
+      if (name === 'read_applied_steps') return steps?.() ?? [{ version: 1, breaking: false }]
+      return []
+    },
+  } as Executor
+  const registry: Registry = { subscriptions: [...subscriptions], onAdded: null }
+  const parts = {
+    executor,
+    names,
+    clock: sleepless,
+    stopTimeoutMs: 1_000,
+    log: (entry: LogEntry) => log.push(entry),
+  }
+  const lifecycle = createLifecycle(registry, () => parts)
+  return {
+    ...lifecycle,
+    registry,
+    ran,
+    log,
+    starts: () => ran.filter((name) => name === 'read_applied_steps').length,
+  }
+}
+
+/** A start that fails the first time and works afterwards. */
+function failingOnce(): Required<Pick<Answers, 'steps'>> {
+  const answers = [
+    async () => Promise.reject(new Error('no database')),
+    async () => [{ version: 1, breaking: false }],
+  ]
+  return { steps: () => (answers.length > 1 ? answers.shift()! : answers[0]!)() }
+}
+
+/** Resolves when everything that could run without waiting has run. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('start', () => {
+  test('twice gives the same handle, and starts once', async () => {
+    const outbox = lifecycleOf()
+    const [first, second] = await Promise.all([outbox.start(), outbox.start()])
+    const third = await outbox.start()
+    await outbox.stop()
+
+    expect(second).toBe(first)
+    expect(third).toBe(first)
+    expect(outbox.starts()).toBe(1)
+  })
+
+  test('claims for each subscription, those added later included', async () => {
+    const outbox = lifecycleOf({ subscriptions: [] })
+    await outbox.start()
+    const before = outbox.ran.includes('claim_fresh')
+    outbox.registry.onAdded?.(subscription)
+    await settled()
+    await outbox.stop()
+
+    expect([before, outbox.ran.includes('claim_fresh')]).toEqual([false, true])
+    expect(outbox.log).toMatchObject([
+      { level: 'warn', message: expect.stringContaining('without subscribers') },
+    ])
+  })
+
+  test('a start that fails tells its caller, and the next one starts afresh', async () => {
+    const outbox = lifecycleOf(failingOnce())
+
+    await expect(outbox.start()).rejects.toThrow('no database')
+    await expect(outbox.start()).resolves.toBeDefined()
+    await outbox.stop()
+    expect(outbox.starts()).toBe(2)
+  })
+
+  test('without what it needs it rejects, and does not throw', async () => {
+    const { start, stop } = createLifecycle({ subscriptions: [], onAdded: null }, () => {
+      throw new Error('no database was given')
+    })
+
+    await expect(start()).rejects.toThrow('no database was given')
+    await expect(stop()).resolves.toBeUndefined()
+  })
+
+  test.each([
+    [[], 'OUTBOX_SCHEMA_OUTDATED'],
+    [
+      [
+        { version: 1, breaking: false },
+        { version: 2, breaking: true },
+      ],
+      'OUTBOX_SCHEMA_NEWER',
+    ],
+  ])('on a schema of another version is refused (case %#)', async (steps, code) => {
+    await expect(lifecycleOf({ steps: async () => steps }).start()).rejects.toMatchObject({ code })
+  })
+
+  test('after a stop works, and begins only when the stop has ended', async () => {
+    const outbox = lifecycleOf()
+    await outbox.start()
+    const order: string[] = []
+    const stopped = outbox.stop().then(() => order.push('stopped'))
+    const started = outbox.start().then(() => order.push('started'))
+    await Promise.all([stopped, started])
+    await outbox.stop()
+
+    expect(order).toEqual(['stopped', 'started'])
+    expect(outbox.starts()).toBe(2)
+  })
+})
+
+describe('stop', () => {
+  test('before any start resolves', async () => {
+    await expect(lifecycleOf().stop()).resolves.toBeUndefined()
+  })
+
+  test('twice gives the same promise, whichever way it is asked for', async () => {
+    const outbox = lifecycleOf()
+    const running = await outbox.start()
+    const stops = [outbox.stop(), outbox.stop(), running.stop(), running[Symbol.asyncDispose]()]
+    await Promise.all(stops)
+
+    expect(new Set([...stops, outbox.stop()]).size).toBe(1)
+  })
+
+  test('during a start waits for it, then stops it', async () => {
+    const { opened, open } = gate()
+    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: 1, breaking: false }]) })
+    const order: string[] = []
+    const started = outbox.start().then(() => order.push('started'))
+    const stopped = outbox.stop().then(() => order.push('stopped'))
+    await settled()
+    const before = [...order]
+    open()
+    await Promise.all([started, stopped])
+
+    expect([before, order]).toEqual([[], ['started', 'stopped']])
+    expect(outbox.registry.onAdded).toBeNull()
+  })
+
+  test('during a start that fails resolves', async () => {
+    const outbox = lifecycleOf(failingOnce())
+    const started = outbox.start()
+    const stopped = outbox.stop()
+
+    await expect(started).rejects.toThrow('no database')
+    await expect(stopped).resolves.toBeUndefined()
+  })
+
+  test('the handle of an old run does not stop a new one', async () => {
+    const outbox = lifecycleOf()
+    const old = await outbox.start()
+    await outbox.stop()
+    const current = await outbox.start()
+    await old.stop()
+    const stillRunning = outbox.registry.onAdded !== null
+    await outbox.stop()
+
+    expect(current).not.toBe(old)
+    expect(stillRunning).toBe(true)
+  })
+
+  test('nothing is claimed after it', async () => {
+    const outbox = lifecycleOf()
+    await outbox.start()
+    await outbox.stop()
+    const ran = outbox.ran.length
+    await settled()
+
+    expect(outbox.ran).toHaveLength(ran)
+  })
+})
+
+describe('run', () => {
+  test('with a signal that has aborted does not start', async () => {
+    const outbox = lifecycleOf()
+    await outbox.run({ signal: AbortSignal.abort() })
+
+    expect(outbox.ran).toEqual([])
+  })
+
+  test.each(['signal', 'stop'] as const)('lasts until the %s, and ends stopped', async (end) => {
+    const outbox = lifecycleOf()
+    const shutdown = new AbortController()
+    let ended = false
+    const run = outbox.run({ signal: shutdown.signal }).then(() => {
+      ended = true
+    })
+    await outbox.start()
+    await settled()
+    const endedBefore = ended
+    if (end === 'signal') shutdown.abort()
+    else void outbox.stop()
+    await run
+
+    expect(endedBefore).toBe(false)
+    expect(outbox.registry.onAdded).toBeNull()
+    expect(outbox.starts()).toBe(1)
+  })
+
+  test('without options lasts until stop', async () => {
+    const outbox = lifecycleOf()
+    const run = outbox.run()
+    await outbox.start()
+    await outbox.stop()
+
+    await expect(run).resolves.toBeUndefined()
+  })
+
+  test('a signal that aborts during the start ends the run after it', async () => {
+    const { opened, open } = gate()
+    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: 1, breaking: false }]) })
+    const shutdown = new AbortController()
+    const run = outbox.run({ signal: shutdown.signal })
+    shutdown.abort()
+    open()
+    await run
+
+    expect(outbox.registry.onAdded).toBeNull()
+    expect(outbox.starts()).toBe(1)
+  })
+
+  test('rejects when the start fails, and can be tried again', async () => {
+    const outbox = lifecycleOf(failingOnce())
+
+    await expect(outbox.run()).rejects.toThrow('no database')
+    const again = outbox.run()
+    await outbox.start()
+    await outbox.stop()
+    await expect(again).resolves.toBeUndefined()
+  })
+
+  test('a run that was stopped does not stop the run that was started right after it', async () => {
+    const outbox = lifecycleOf()
+    const run = outbox.run()
+    await outbox.start()
+    void outbox.stop()
+    await outbox.start()
+    await run
+    await settled()
+    const stillRunning = outbox.registry.onAdded !== null
+    await outbox.stop()
+
+    expect(stillRunning).toBe(true)
+  })
+
+  test('a run that ended leaves no listener on its signal', async () => {
+    const outbox = lifecycleOf()
+    const { signal } = new AbortController()
+    const run = outbox.run({ signal })
+    await outbox.start()
+    await outbox.stop()
+    await run
+
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  test.each([
+    null,
+    'SIGTERM',
+    { signal: new AbortController() },
+    { signal: null },
+    { signl: AbortSignal.abort() },
+  ])('refuses options that are wrong (case %#)', async (options) => {
+    await expect(lifecycleOf().run(options as never)).rejects.toMatchObject({ code: 'OUTBOX_INVALID_OPTION' })
+  })
+})

@@ -1,0 +1,30 @@
+import { describe, expect, test } from 'vitest'
+import { dateFrom, headersFrom, numberFrom } from './columns.ts'
+
+describe('columns', () => {
+  test('no headers are an empty object', () => {
+    expect(headersFrom(null)).toEqual({})
+  })
+
+  test('headers are parsed from text, __proto__ as a member', () => {
+    expect(headersFrom('{"a": "b"}')).toEqual({ a: 'b' })
+    expect(Object.keys(headersFrom('{"__proto__": "x"}'))).toEqual(['__proto__'])
+  })
+
+  test.each([
+    ['1700000000123', 1_700_000_000_123],
+    ['1700000000123.456000', 1_700_000_000_123],
+    ['-1', -1],
+    ['0', 0],
+  ])('%s milliseconds are a date', (text, epochMs) => {
+    expect(dateFrom(text).getTime()).toBe(epochMs)
+  })
+
+  test('a bigint is a number, null stays null', () => {
+    expect([numberFrom('9007199254740991'), numberFrom('0'), numberFrom(null)]).toEqual([
+      9_007_199_254_740_991,
+      0,
+      null,
+    ])
+  })
+})

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest'
+import type { Draft } from '../core/message.ts'
+import type { Schedule } from '../core/schedule.ts'
+import { insertMessage, insertMessages } from './insert-messages.ts'
+import { resolveNames } from './names.ts'
+
+const names = resolveNames({ schema: 'public', table: 'outbox' })
+
+const draft: Draft = {
+  id: '0190163d-8694-739b-9aea-966c26f8ad91',
+  queue: 'orders',
+  key: null,
+  timerId: null,
+  conflict: 'none',
+  body: new Uint8Array(0),
+  headers: null,
+  schedule: { kind: 'now' },
+  generation: null,
+}
+
+const one = (change: Partial<Draft>) => insertMessage(names, { ...draft, ...change }, 'quiet')
+const many = (drafts: Partial<Draft>[]) =>
+  insertMessages(
+    names,
+    { queue: 'orders', drafts: drafts.map((own) => ({ ...draft, ...own })), conflict: 'none' },
+    'quiet',
+  )
+
+/** The records inside the JSON parameter of a batch. */
+function records(drafts: Partial<Draft>[]): Record<string, unknown>[] {
+  return JSON.parse(many(drafts).values[1] as string)
+}
+
+describe('insertMessage', () => {
+  test('binds one value per column', () => {
+    const body = Buffer.from('x')
+    const full = { key: 'k', timerId: 't', body, headers: { a: 'b' }, generation: 7 }
+
+    expect(one({}).values).toEqual([draft.id, 'orders', null, null, draft.body, null, null, null, null])
+    expect(one(full).values).toEqual([draft.id, 'orders', 'k', 't', body, '{"a":"b"}', null, null, 7])
+  })
+
+  // U-PUB-11
+  test.each<[Schedule, unknown, unknown]>([
+    [{ kind: 'now' }, null, null],
+    [{ kind: 'after', delayMs: 1.5 }, 1.5, null],
+    [{ kind: 'at', epochMs: -1 }, null, -1],
+  ])('a schedule is a delay or an epoch or nothing (case %#)', (schedule, delayMs, epochMs) => {
+    expect(one({ schedule }).values.slice(6, 8)).toEqual([delayMs, epochMs])
+    expect(records([{ schedule }])).toMatchObject([{ delay: delayMs, epoch: epochMs }])
+  })
+
+  test('an unknown schedule or conflict is an error of ours, not a wrong row', () => {
+    expect(() => one({ schedule: { kind: 'soon' } as never })).toThrow(/unreachable/)
+    expect(() => one({ conflict: 'merge' as never })).toThrow(/unreachable/)
+  })
+
+  test('a plain insert has no conflict clause', () => {
+    expect(one({}).text).not.toContain('on conflict')
+  })
+
+  // U-PUB-12
+  test('a timer that is kept is left alone', () => {
+    expect(one({ conflict: 'keep' }).text).toContain(
+      'on conflict (queue, timer_id) where timer_id is not null and failed_at is null do nothing',
+    )
+  })
+
+  test('a timer is replaced only while nobody holds its lease, and goes to the due lane', () => {
+    const { text } = one({ conflict: 'replace' })
+
+    expect(text).toMatch(/do update\s+set id = excluded\.id/)
+    expect(text).toContain('due_at = coalesce(excluded.due_at, statement_timestamp())')
+    expect(text).toMatch(/where m\.lease_token is null\s+returning/)
+  })
+})
+
+describe('insertMessages', () => {
+  // U-PUB-15
+  test('any number of messages is one statement with two parameters', () => {
+    expect(many([{}, {}, {}]).values).toHaveLength(2)
+    expect(records([{ key: 'a' }, { key: 'b' }, { key: 'c' }]).map((record) => record['key'])).toEqual([
+      'a',
+      'b',
+      'c',
+    ])
+    expect(many([{}]).text).toMatch(/with ordinality[\s\S]*order by place/)
+  })
+
+  test('a body is the bytes of its view, not of the memory behind it', () => {
+    const memory = Buffer.from('secret body secret')
+
+    expect(records([{ body: memory.subarray(7, 11) }])[0]?.['body']).toBe(
+      Buffer.from('body').toString('base64'),
+    )
+    expect(records([{ body: new Uint8Array([0, 255, 128]) }])[0]?.['body']).toBe('AP+A')
+    expect(records([{}])[0]?.['body']).toBe('')
+  })
+
+  test('a header called __proto__ reaches the row', () => {
+    const headers = Object.fromEntries([['__proto__', 'x']])
+
+    expect(many([{ headers }]).values[1]).toContain('"headers":{"__proto__":"x"}')
+    expect(one({ headers }).values[5]).toBe('{"__proto__":"x"}')
+  })
+
+  test('text that needs escapes in JSON comes back as it was', () => {
+    const key = `"\\\n\u2028😀${"'"}`
+
+    expect(records([{ key, timerId: key }])).toMatchObject([{ key, timer: key }])
+  })
+})

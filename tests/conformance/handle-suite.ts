@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createOutbox, type Outbox, OutboxError, type PendingMessage, typed } from 'postbox'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { collector } from '../support/signals.ts'
 import type { ClientUnderTest, Inside } from './clients.ts'
 
 const rolledBack = new Error('rolled back on purpose')
@@ -21,13 +22,7 @@ export function describeHandle(
 
     beforeAll(async () => {
       client = await make()
-      outbox = createOutbox({
-        database: client.database as never,
-        schema: schema(),
-        table: `outbox ${name}`,
-        queues: { orders: { body: typed<unknown>() }, emails: {} },
-        logger: false,
-      })
+      outbox = createOutbox({ ...settings(), logger: false })
       await outbox.migrate()
     })
 
@@ -36,6 +31,13 @@ export function describeHandle(
     })
 
     afterAll(() => client.close())
+
+    const settings = () => ({
+      database: client.database as never,
+      schema: schema(),
+      table: `outbox ${name}`,
+      queues: { orders: { body: typed<unknown>() }, emails: {} },
+    })
 
     const waiting = (): Promise<readonly PendingMessage[]> =>
       client.transaction(({ handle }) => outbox.pending(handle as any))
@@ -310,6 +312,29 @@ export function describeHandle(
       const receipt = await outbox.publishNow('orders', 'now')
 
       expect(await waiting()).toMatchObject([{ ...receipt, body: 'now' }])
+    })
+
+    test('as database it delivers, puts back what failed and deletes what did not', async () => {
+      const got = collector<unknown>('messages')
+      const consumer = createOutbox({ ...settings(), logger: ({ message }) => got.add(message) })
+      consumer.subscribe('orders', ({ body }) => {
+        got.add(body)
+        if (body === 'fails') throw new Error('not today')
+      })
+      await client.transaction(({ handle }) =>
+        outbox.publishMany(handle as any, 'orders', ['one', 'fails', new Uint8Array([1])]),
+      )
+
+      await consumer.start()
+      await got.find((entry) => String(entry).includes('handler failed'))
+      await consumer.stop()
+
+      expect(got.all).toEqual(expect.arrayContaining(['one', 'fails']))
+      const left = await client.query(
+        `select attempts, last_error, due_at > created_at as later, lease_token is null as free
+           from "${schema()}"."outbox ${name}"`,
+      )
+      expect(left).toEqual([{ attempts: 1, last_error: 'Error: not today', later: true, free: true }])
     })
 
     test('an empty batch sends nothing and returns nothing, but a wrong queue is still refused', async () => {

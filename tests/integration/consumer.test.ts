@@ -272,35 +272,37 @@ describe('failure', () => {
     expect(row).toEqual({ length: 8_192, start: 'Error: a\ufffdb' })
   })
 
-  test('a consumer whose lease was taken over deletes nothing, and says so', async () => {
-    const log = collector<LogEntry>('log entries')
-    const outbox = outboxOf({ logger: log.add })
-    const started = signal('the handler to start')
-    const go = signal('leave to finish')
-    outbox.subscribe(
-      'orders',
-      async () => {
+  test.each([
+    ['succeeds', 'delete'],
+    ['fails', 'reschedule'],
+  ])(
+    'a handler that %s after its lease was taken over changes nothing, and that is said',
+    async (end, write) => {
+      const log = collector<LogEntry>('log entries')
+      const outbox = outboxOf({ logger: log.add })
+      const started = signal('the handler to start')
+      const go = signal('leave to finish')
+      const work = async (): Promise<void> => {
         started.send()
         await go.wait()
-      },
-      { pollMs },
-    )
-    await outbox.publishNow('orders', 1)
-    await using running = await outbox.start()
-    await started.wait()
+        if (end === 'fails') throw new Error('too late')
+      }
+      outbox.subscribe('orders', work, { pollMs })
+      await outbox.publishNow('orders', 1)
+      await using running = await outbox.start()
+      await started.wait()
 
-    await database.query(`update outbox set lease_token = '00000000-0000-0000-0000-000000000001'`)
-    go.send()
-    const entry = await log.find(({ message }) => message.includes('lease lost'))
-    await running.stop()
+      await database.query(`update outbox set lease_token = '00000000-0000-0000-0000-000000000001'`)
+      go.send()
+      const entry = await log.find(({ message }) => message.includes('lease lost'))
+      await running.stop()
 
-    expect(entry).toMatchObject({
-      level: 'warn',
-      fields: { queue: 'orders', write: 'delete', deliveries: 1 },
-    })
-    expect(await waiting()).toMatchObject([{ leased: true }])
-    await database.query('delete from outbox')
-  })
+      expect(entry).toMatchObject({ level: 'warn', fields: { queue: 'orders', write, deliveries: 1 } })
+      expect(log.all.filter(({ message }) => message.includes('handler failed'))).toEqual([])
+      expect(await waiting()).toEqual([{ queue: 'orders', attempts: 0, leased: true }])
+      await database.query('delete from outbox')
+    },
+  )
 
   test('a message whose process died is delivered again when its lease has ended', async () => {
     const outbox = outboxOf()

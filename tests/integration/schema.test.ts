@@ -266,7 +266,9 @@ test('a connection that breaks in the middle of a migration is an error, not the
   // Somebody else migrates: ours waits for the lock, inside its transaction.
   const other = await pool.connect()
   await other.query('begin')
-  await other.query(`select pg_advisory_xact_lock(hashtextextended('postbox:${database.schema}.cut migrate', 0))`)
+  await other.query(
+    `select pg_advisory_xact_lock(hashtextextended('postbox:${database.schema}.cut migrate', 0))`,
+  )
   const migrating = outbox.migrate()
   const pid = await eventually(
     async () =>

@@ -1,8 +1,10 @@
-import type pg from 'pg'
+import { PGlite } from '@electric-sql/pglite'
+import { startPostgres } from '@postbox/embedded'
+import pg from 'pg'
 import { createOutbox } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
-import { collector, eventually } from '../support/signals.ts'
+import { collector, eventually, signal } from '../support/signals.ts'
 
 const database = useDatabase()
 const queues = { orders: {}, emails: {} }
@@ -25,6 +27,7 @@ function outboxWith(wake: 'quiet' | 'always' | 'poll') {
 
 /** A subscriber's listening connection, as far as publishers can see it: LISTEN, and the locks of the protocol. */
 async function listener() {
+  let ends = 0
   const client = await database.client()
   const heard = collector<string>('notifications')
   client.on('notification', ({ payload }) => heard.add(payload ?? ''))
@@ -48,9 +51,10 @@ async function listener() {
       client.query(`select pg_advisory_unlock(${key('publishers', queue)})`),
     /** Everything heard so far: a notification of our own comes after all that were committed before it. */
     async all(): Promise<readonly string[]> {
-      await pool.query('select pg_notify($1, $2)', [channel, 'end'])
-      await heard.find((payload) => payload === 'end')
-      return heard.all.filter((payload) => payload !== 'end')
+      const end = `end ${++ends}`
+      await pool.query('select pg_notify($1, $2)', [channel, end])
+      await heard.find((payload) => payload === end)
+      return heard.all.filter((payload) => !payload.startsWith('end'))
     },
     end: () => client.end(),
   }
@@ -280,4 +284,46 @@ test('a polling outbox never notifies and takes no lock, so its transactions can
 
   expect(await ear.all()).toEqual([])
   await ear.end()
+})
+
+test('a publisher on PGlite always notifies: its one session cannot see its own locks', async () => {
+  const db = await PGlite.create()
+  const heard = signal<string>('the notification')
+  const outbox = createOutbox({ database: db, queues })
+  await outbox.migrate()
+  await db.listen('"postbox:public.outbox"', heard.send)
+
+  await db.transaction((tx) => outbox.publish(tx, 'orders', 1))
+
+  expect(await heard.wait()).toBe('orders')
+  await db.close()
+})
+
+test('a notification queue that is half full silences publishers instead of failing their commits', async () => {
+  // A queue that fills in a moment can be had from 17 on, so this server is always the embedded one.
+  await using postgres = await startPostgres({ settings: { max_notify_queue_pages: '64', fsync: 'off' } })
+  const connections = new pg.Pool({ connectionString: postgres.url, idleTimeoutMillis: 0 })
+  const outbox = createOutbox({ database: connections, queues, wake: 'always', logger: false })
+  await outbox.migrate()
+  // A listener in a transaction keeps everything that was sent since.
+  const stuck = await connections.connect()
+  await stuck.query('listen "postbox:public.outbox"')
+  await stuck.query('begin')
+  await stuck.query('select 1')
+  const usage = async (): Promise<number> =>
+    (await connections.query('select pg_notification_queue_usage() as usage')).rows[0].usage
+  for (let sent = 0; (await usage()) < 0.5; sent++) {
+    await connections.query(`select pg_notify('filler', repeat('x', 7000) || $1)`, [sent])
+  }
+  const before = await usage()
+
+  for (let count = 0; count < 300; count++) await outbox.publishNow('orders', count)
+
+  expect(await usage()).toBe(before)
+  expect((await connections.query('select count(*)::int as messages from outbox')).rows).toEqual([
+    { messages: 300 },
+  ])
+  await stuck.query('rollback')
+  stuck.release()
+  await connections.end()
 })

@@ -39,17 +39,20 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 interface Answers {
   /** Answers `read_applied_steps`; the schema is there unless it says otherwise. */
   readonly steps?: () => Promise<readonly { version: number; breaking: boolean }[]>
+  /** Answers every claim with no rows, when it resolves. */
+  readonly claim?: () => Promise<void>
   readonly subscriptions?: readonly Subscription[]
 }
 
 /** A lifecycle over an executor that finds a schema and no messages, with a record of what it ran. */
-function lifecycleOf({ steps, subscriptions = [subscription] }: Answers = {}) {
+function lifecycleOf({ steps, claim, subscriptions = [subscription] }: Answers = {}) {
   const ran: string[] = []
   const log: LogEntry[] = []
   const executor = {
     run: async ({ name }: { name: string }) => {
       ran.push(name)
       if (name === 'read_applied_steps') return steps?.() ?? [{ version: 1, breaking: false }]
+      await claim?.()
       return []
     },
   } as Executor
@@ -141,16 +144,18 @@ describe('start', () => {
   })
 
   test('after a stop works, and begins only when the stop has ended', async () => {
-    const outbox = lifecycleOf()
+    const { opened, open } = gate()
+    const outbox = lifecycleOf({ claim: () => opened })
     await outbox.start()
-    const order: string[] = []
-    const stopped = outbox.stop().then(() => order.push('stopped'))
-    const started = outbox.start().then(() => order.push('started'))
+    const stopped = outbox.stop()
+    const started = outbox.start()
+    await settled()
+    const startsBefore = outbox.starts()
+    open()
     await Promise.all([stopped, started])
     await outbox.stop()
 
-    expect(order).toEqual(['stopped', 'started'])
-    expect(outbox.starts()).toBe(2)
+    expect([startsBefore, outbox.starts()]).toEqual([1, 2])
   })
 })
 
@@ -199,10 +204,12 @@ describe('stop', () => {
     const current = await outbox.start()
     await old.stop()
     const stillRunning = outbox.registry.onAdded !== null
+    const again = await outbox.start()
     await outbox.stop()
 
     expect(current).not.toBe(old)
-    expect(stillRunning).toBe(true)
+    expect(again).toBe(current)
+    expect([stillRunning, outbox.registry.onAdded]).toEqual([true, null])
   })
 
   test('nothing is claimed after it', async () => {

@@ -59,13 +59,20 @@ export function createLifecycle(registry: Registry, parts: () => RunnerParts): L
   const stop = (): Promise<void> => (current === null ? lastEnded : stopRun(current))
   const run = async ({ signal }: RunOptions = {}): Promise<void> => {
     if (signal?.aborted) return
+    let tell = (): void => {}
     const told = new Promise<void>((resolve) => {
-      waiting.add(resolve)
-      signal?.addEventListener('abort', () => resolve(), { once: true })
+      tell = resolve
     })
-    await start()
-    await told
-    await stop()
+    waiting.add(tell)
+    signal?.addEventListener('abort', tell, { once: true })
+    try {
+      const running = await start()
+      await told
+      await running.stop()
+    } finally {
+      waiting.delete(tell)
+      signal?.removeEventListener('abort', tell)
+    }
   }
   return { start, stop, run: async (options) => run(checkedRunOptions(options)) }
 }

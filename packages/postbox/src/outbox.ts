@@ -15,7 +15,7 @@ import { resolveSchemaSqlOptions, type SchemaSqlOptions } from './core/schema-sq
 import { show } from './core/show.ts'
 import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
 import { uuidV7 } from './core/uuid.ts'
-import { callable, expected } from './core/validate.ts'
+import { callable, expected, isRecord } from './core/validate.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
 import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
@@ -148,12 +148,19 @@ function databaseOf(given: unknown): () => Database {
   const found = given === undefined ? null : recogniseDatabase(given)
   if (given !== undefined && found === null) {
     const toBe = 'to be a pg.Pool, a postgres.js client, a PGlite, or a plain object { query, transaction }'
-    throw new OutboxError('OUTBOX_INVALID_OPTION', expected('database', toBe, given))
+    throw new OutboxError('OUTBOX_INVALID_OPTION', `expected \`database\` ${toBe}, got ${outline(given)}`)
   }
   return () => {
     if (found !== null) return found
     throw new OutboxError('OUTBOX_NO_DATABASE', 'this outbox was made without a `database`')
   }
+}
+
+/** What was given, without its values: a connection string has a password in it. */
+function outline(given: unknown): string {
+  return isRecord(given)
+    ? `an object with ${Object.keys(given).join(', ') || 'no members'}`
+    : `a ${typeof given}`
 }
 
 interface SubscribeInput {

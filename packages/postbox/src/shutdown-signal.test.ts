@@ -1,15 +1,24 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { shutdownSignal } from './shutdown-signal.ts'
 
 // Signals that nothing else in a test process listens to.
 const names = ['SIGUSR2', 'SIGWINCH'] as const
 const listeners = (): number[] => names.map((name) => process.listenerCount(name))
-const before = listeners()
+const echoMs = 500
 
 describe('shutdownSignal', () => {
+  let before: number[] = []
+
+  beforeEach(() => {
+    vi.useFakeTimers()
+    before = listeners()
+  })
+
   afterEach(() => {
     // Whoever still listens hears its signal and lets go.
     for (const name of names) process.emit(name, name)
+    vi.advanceTimersByTime(echoMs)
+    vi.useRealTimers()
   })
 
   test('aborts with the name of the signal, and not before', () => {
@@ -21,18 +30,40 @@ describe('shutdownSignal', () => {
     expect(signal.reason).toEqual(new Error('received SIGWINCH'))
   })
 
-  test('listens to no signal any more once it aborted: asked again, the process ends', () => {
-    shutdownSignal(...names)
-    const during = listeners()
+  test('the echo of a signal is heard and ignored: the process does not end of it', () => {
+    const signal = shutdownSignal(...names)
     process.emit('SIGUSR2', 'SIGUSR2')
+    vi.advanceTimersByTime(echoMs - 1)
+    const during = listeners()
+    process.emit('SIGWINCH', 'SIGWINCH')
 
     expect(during).toEqual(before.map((count) => count + 1))
+    expect(signal.reason).toEqual(new Error('received SIGUSR2'))
+  })
+
+  test('half a second later it listens to no signal any more: asked again, the process ends', () => {
+    shutdownSignal(...names)
+    process.emit('SIGUSR2', 'SIGUSR2')
+    vi.advanceTimersByTime(echoMs)
+
     expect(listeners()).toEqual(before)
+  })
+
+  test('an echo does not prolong the half second', () => {
+    shutdownSignal(...names)
+    process.emit('SIGUSR2', 'SIGUSR2')
+    vi.advanceTimersByTime(echoMs - 1)
+    process.emit('SIGUSR2', 'SIGUSR2')
+    vi.advanceTimersByTime(1)
+
+    expect(listeners()).toEqual(before)
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   test('a name given twice leaves nothing behind either', () => {
     shutdownSignal('SIGUSR2', 'SIGUSR2')
     process.emit('SIGUSR2', 'SIGUSR2')
+    vi.advanceTimersByTime(echoMs)
 
     expect(listeners()).toEqual(before)
   })

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { recogniseDatabase, recogniseHandle } from './recognise.ts'
 
@@ -19,9 +20,12 @@ function fakePool(failing: string | null = null) {
     if (Object.isFrozen(values)) throw new TypeError('pg writes into the array of values')
     return { rows }
   }
-  const client = { query, release: (error?: unknown) => released.push(error) }
+  const release = (destroy?: unknown): void => {
+    released.push(destroy)
+  }
+  const client = Object.assign(new EventEmitter(), { query, release })
   const pool = { totalCount: 0, query, connect: async () => client }
-  return { database: recogniseDatabase(pool)!, texts, released }
+  return { database: recogniseDatabase(pool)!, client, texts, released }
 }
 
 describe('the executor of pg', () => {
@@ -48,6 +52,27 @@ describe('the executor of pg', () => {
       await expect(database.transaction((tx) => tx.run(statement))).rejects.toThrow(`failed: ${failing}`)
       expect(released).toEqual([true])
       expect(texts.at(-1)).toBe(failing)
+    },
+  )
+
+  test('a connection that breaks between two statements fails the next one, and not the process', async () => {
+    const { database, client, released } = fakePool('select $1')
+    const work = database.transaction((tx) => {
+      client.emit('error', new Error('connection lost'))
+      return tx.run(statement)
+    })
+
+    await expect(work).rejects.toThrow('failed: select $1')
+    expect(released).toEqual([true])
+  })
+
+  test.each([null, 'commit'])(
+    'a transaction leaves no listener on the client it gives back (case %#)',
+    async (failing) => {
+      const { database, client } = fakePool(failing)
+      await Promise.allSettled([database.transaction((tx) => tx.run(statement))])
+
+      expect(client.listenerCount('error')).toBe(0)
     },
   )
 

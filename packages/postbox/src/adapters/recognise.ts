@@ -24,9 +24,13 @@ export function recogniseDatabase(candidate: unknown): Database | null {
 }
 
 function first<T>(ask: (recogniser: Recogniser) => T | null): T | null {
-  for (const recogniser of recognisers) {
-    const found = ask(recogniser)
-    if (found !== null) return found
+  try {
+    for (const recogniser of recognisers) {
+      const found = ask(recogniser)
+      if (found !== null) return found
+    }
+  } catch {
+    // It threw when a member was looked at (a revoked proxy, a hostile getter): nobody's handle.
   }
   return null
 }

@@ -4,6 +4,7 @@ import type { Conflict, Draft } from './message.ts'
 import type { PublishOptions } from './publish-options.ts'
 import { assertQueue } from './queue-name.ts'
 import { show } from './show.ts'
+import { byteLength } from './text.ts'
 
 /** Messages of one queue that one statement will insert. */
 export interface Batch {
@@ -37,6 +38,7 @@ export async function makeBatch(rules: DraftRules, { queue, bodies, options }: B
     }
   }
   assertDistinct(drafts, 'id')
+  assertFits(drafts)
   return { queue, drafts, conflict: agreedConflict(drafts) }
 }
 
@@ -52,6 +54,21 @@ function agreedConflict(drafts: readonly Draft[]): Conflict {
   const conflict = [...conflicts][0] ?? 'none'
   if (conflict === 'replace') assertDistinct(drafts, 'timerId')
   return conflict
+}
+
+/** A batch travels as one JSON value, which Postgres limits to 256 MiB, and says so inside the caller's transaction. */
+const mostBytes = 250_000_000
+
+function assertFits(drafts: readonly Draft[]): void {
+  const bytes = drafts.reduce((sum, draft) => sum + sizeInBatch(draft), 0)
+  if (bytes <= mostBytes) return
+  const sentence = `expected a batch to be at most ${mostBytes} bytes as JSON (bodies in base64), got ${bytes} bytes: publish it in parts`
+  throw new OutboxError('OUTBOX_BODY_TOO_LARGE', sentence)
+}
+
+function sizeInBatch({ body, headers, key, timerId }: Draft): number {
+  const texts = [headers === null ? '' : JSON.stringify(headers), key ?? '', timerId ?? '']
+  return 256 + Math.ceil(body.byteLength / 3) * 4 + texts.reduce((sum, text) => sum + byteLength(text), 0)
 }
 
 function assertDistinct(drafts: readonly Draft[], member: 'id' | 'timerId'): void {

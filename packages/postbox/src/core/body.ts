@@ -1,8 +1,10 @@
 import { type Codec, decodeBody, encodeBody } from './codec.ts'
+import { describeError } from './describe-error.ts'
 import { OutboxError } from './errors.ts'
 import { isTypeOnly, type QueueMap } from './queues.ts'
 import { show } from './show.ts'
 import { describeIssues, type SchemaResult, type StandardSchema } from './standard-schema.ts'
+import { isRecord } from './validate.ts'
 
 /** How an outbox turns bodies into bytes and back, for all its queues. */
 export interface BodyRules {
@@ -40,7 +42,8 @@ export async function writeBody(rules: BodyRules, input: BodyInput): Promise<Sto
     const sentence = `expected the body for queue "${input.queue}" to be at most ${rules.maxBodyBytes} bytes, got ${size} bytes`
     throw new OutboxError('OUTBOX_BODY_TOO_LARGE', sentence)
   }
-  if (schema !== null || codec !== undefined) await readBody(rules, input.queue, result)
+  const mayFail = schema !== null || codec !== undefined || input.label !== undefined
+  if (mayFail) await readBody(rules, input.queue, result)
   return result
 }
 
@@ -62,7 +65,7 @@ export function decodeStored(rules: BodyRules, queue: string, stored: StoredBody
     const type = stored.contentType ?? 'JSON'
     throw invalid(
       queue,
-      `${stored.bytes.byteLength} bytes cannot be decoded as ${type} (${String(cause)})`,
+      `${stored.bytes.byteLength} bytes cannot be decoded as ${type} (${describeError(cause)})`,
       cause,
     )
   }
@@ -73,11 +76,14 @@ async function runSchema(
   queue: string,
   value: unknown,
 ): Promise<SchemaResult<unknown>> {
+  let result: unknown
   try {
-    return await schema['~standard'].validate(value)
+    result = await schema['~standard'].validate(value)
   } catch (cause) {
-    throw invalid(queue, `its schema threw ${show(String(cause))} for ${show(value)}`, cause)
+    throw invalid(queue, `its schema threw ${show(describeError(cause))} for ${show(value)}`, cause)
   }
+  if (isRecord(result)) return result as unknown as SchemaResult<unknown>
+  throw invalid(queue, `its schema answered ${show(result)} for ${show(value)}`)
 }
 
 function codecOf(rules: BodyRules, queue: string): Codec | undefined {

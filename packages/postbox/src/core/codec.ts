@@ -1,3 +1,4 @@
+import { describeError } from './describe-error.ts'
 import { toJson } from './json.ts'
 import { hasLoneSurrogate } from './text.ts'
 
@@ -70,7 +71,7 @@ function encodeWith(codec: Codec, body: unknown, label: string | undefined): Enc
       return { ok: false, problem: 'body was not made into a Uint8Array by its codec' }
     return labelled(bytes, label, { fits: (type) => type === codec.contentType, stored: codec.contentType })
   } catch (error) {
-    return { ok: false, problem: `body was refused by its codec: ${String(error)}` }
+    return { ok: false, problem: `body was refused by its codec: ${describeError(error)}` }
   }
 }
 

@@ -1,5 +1,6 @@
 const limit = 8_192
 const deepest = 5
+const encoder = new TextEncoder()
 
 /**
  * An error as text for the row: name, message and causes. Never throws, whatever the error does when touched, and always
@@ -7,8 +8,15 @@ const deepest = 5
  */
 export function describeError(error: unknown): string {
   const text = chain(error).join(' ← ')
-  const capped = text.length <= limit ? text : `${text.slice(0, limit - 1)}…`
-  return capped.replace(unstorable, '\ufffd')
+  return capped(text.slice(0, limit + 1).replace(unstorable, '\ufffd'))
+}
+
+/** As many whole characters as fit. */
+function capped(text: string): string {
+  if (encoder.encode(text).byteLength <= limit) return text
+  const room = new Uint8Array(limit - 3)
+  const { read } = encoder.encodeInto(text, room)
+  return `${text.slice(0, read)}…`
 }
 
 // NUL, and surrogates without their other half.
@@ -16,7 +24,7 @@ const unstorable = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\
 
 function chain(error: unknown): string[] {
   const texts: string[] = []
-  for (let current = error, depth = 0; current !== undefined && depth < deepest; depth++) {
+  for (let current = error, depth = 0; (depth === 0 || current !== undefined) && depth < deepest; depth++) {
     texts.push(one(current))
     current = causeOf(current)
   }

@@ -109,14 +109,6 @@ describe('makeDraft', () => {
     await expect(draft(1, { headers: { 'correlation-id': id } }, given)).rejects.toThrow(/correlation/)
   })
 
-  test('a codec whose content type Postgres cannot store is refused before any SQL', async () => {
-    const codec = { contentType: 'application/\u0000', encode: () => new Uint8Array(1), decode: () => 1 }
-
-    await expect(draft(1, {}, { ...rules, codec })).rejects.toMatchObject({
-      code: expect.stringMatching(/^OUTBOX_/),
-    })
-  })
-
   test('problems are told in one order: queue, options, time, headers, body, size, schema', async () => {
     const queues = { orders: { body: z.number() } }
     const given: DraftRules = { ...rules, queues, maxBodyBytes: 20 }

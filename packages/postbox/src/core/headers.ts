@@ -1,7 +1,7 @@
 import { OutboxError } from './errors.ts'
 import { show } from './show.ts'
 import { byteLength, textProblem } from './text.ts'
-import { isRecord } from './validate.ts'
+import { isRecord, name as nameOf, type Shape } from './validate.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -12,13 +12,14 @@ export const correlationIdHeader = 'correlation-id'
 export function readHeaders(headers: unknown): Map<string, string> {
   const read = new Map<string, string>()
   if (headers === undefined) return read
-  if (!isRecord(headers) || headers instanceof Map) {
+  if (!isRecord(headers) || !isPlain(headers)) {
     throw invalid(`expected \`headers\` to be a plain object of strings, got ${show(headers)}`)
   }
   for (const [name, value] of Object.entries(headers)) {
     assertHeader(name, value)
     const lower = name.toLowerCase()
-    read.set(lower === contentTypeHeader || lower === correlationIdHeader ? lower : name, value as string)
+    if (Object.hasOwn(ownChecks, lower)) assertOwn(read, lower as OwnHeader, value as string)
+    read.set(Object.hasOwn(ownChecks, lower) ? lower : name, value as string)
   }
   return read
 }
@@ -47,6 +48,25 @@ export function headersToStore(read: ReadonlyMap<string, string>, maxBytes: numb
   const bytes = byteLength(JSON.stringify(headers))
   if (bytes <= maxBytes) return headers
   throw invalid(`expected \`headers\` to be at most ${maxBytes} bytes as JSON, got ${bytes} bytes`)
+}
+
+/** The limits of the options that these headers stand for. */
+const ownChecks = { [contentTypeHeader]: nameOf(255), [correlationIdHeader]: nameOf(1024) } satisfies Shape
+
+type OwnHeader = keyof typeof ownChecks
+
+function assertOwn(read: ReadonlyMap<string, string>, name: OwnHeader, value: string): void {
+  const problem = ownChecks[name](value)
+  if (problem !== null) throw invalid(`expected header \`${name}\` ${problem}, got ${show(value)}`)
+  const other = read.get(name)
+  if (other !== undefined && other !== value) {
+    throw invalid(`header \`${name}\` is given twice: ${show(other)} and ${show(value)}`)
+  }
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype
 }
 
 function assertHeader(name: string, value: unknown): void {

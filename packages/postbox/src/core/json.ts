@@ -1,3 +1,5 @@
+import { describeError } from './describe-error.ts'
+
 /**
  * JSON text of a value, or the reason and the path why JSON would lose or change something of it. `JSON.stringify` drops
  * functions, turns NaN into null, a Map into `{}` and a Date into a string, all without a word; a message is read
@@ -16,7 +18,7 @@ export function toJson(value: unknown, lossy: 'refuse' | 'allow'): JsonResult {
     if (text === undefined) return { ok: false, path: 'body', problem: 'is undefined after toJSON()' }
     return { ok: true, text }
   } catch (error) {
-    return { ok: false, path: 'body', problem: `cannot be read: ${String(error)}` }
+    return { ok: false, path: 'body', problem: `cannot be read: ${describeError(error)}` }
   }
 }
 
@@ -36,7 +38,8 @@ function findProblem(value: unknown, place: Place): Problem | null {
   if (problem !== null) return { path: place.path === '' ? 'body' : `body${place.path}`, problem }
   if (typeof value !== 'object' || value === null) return null
   const inner = { lossy: place.lossy, above: [...place.above, value] }
-  if (hasToJson(value)) return findProblem(value.toJSON(), { ...inner, path: place.path })
+  const json: unknown = hasToJson(value) ? value.toJSON() : value
+  if (json !== value) return findProblem(json, { ...inner, path: place.path })
   if (Array.isArray(value)) {
     // Not `entries()` of a sparse array's keys: a hole becomes null in JSON, so it must be seen as undefined.
     for (let index = 0; index < value.length; index++) {
@@ -86,6 +89,8 @@ function objectProblem(value: object, { lossy, above }: Place): string | null {
     return `is a ${value.constructor.name}, which JSON turns into {}`
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     return 'is binary: publish the bytes alone, or as base64'
+  const tag = Object.prototype.toString.call(value).slice(8, -1)
+  if (tag !== 'Object' && tag !== 'Array' && !hasToJson(value)) return `is a ${tag}, which JSON would lose`
   return null
 }
 

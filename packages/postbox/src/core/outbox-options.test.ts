@@ -112,6 +112,15 @@ describe('resolveOutboxOptions', () => {
     )
   })
 
+  // It is stored as a header: a NUL would fail as jsonb, inside the caller's transaction.
+  test.each(['', 'application/\u0000', 'application/\ud83d', 'x'.repeat(256)])(
+    'a codec with the content type %j is refused',
+    (contentType) => {
+      expect(resolve({ codec: { ...codec, contentType } })).toThrow(invalid)
+      expect(resolve({ queues: { orders: { codec: { ...codec, contentType } } } })).toThrow(invalid)
+    },
+  )
+
   test('says every problem of every level at once', () => {
     const options = {
       tabel: 'x',

@@ -134,8 +134,8 @@ function queueProblems(queues: Record<string, unknown>): string[] {
 function codecProblem(value: unknown): string | null {
   const codec = value as Partial<Codec> | null
   const isCodec =
-    typeof codec?.contentType === 'string' &&
-    typeof codec.encode === 'function' &&
-    typeof codec.decode === 'function'
+    name(255)(codec?.contentType) === null &&
+    typeof codec?.encode === 'function' &&
+    typeof codec?.decode === 'function'
   return isCodec ? null : 'to be { contentType, encode, decode }'
 }

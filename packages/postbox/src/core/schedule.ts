@@ -16,6 +16,8 @@ export type Schedule =
 /** A hundred years: longer is a mistake in the unit, and far before Postgres' or JavaScript's calendars end. */
 const longestDelayMs = 100 * 365.25 * 86_400_000
 
+/** The year 1: Postgres' calendar begins in 4714 BC, and to_timestamp fails before it. */
+const earliestEpochMs = -62_135_596_800_000
 const latestEpochMs = Date.UTC(9999, 11, 31)
 
 export function resolveSchedule(delayMs: unknown, at: unknown): Schedule {
@@ -39,7 +41,7 @@ function afterDelay(delayMs: unknown): Schedule {
 function atInstant(at: unknown): Schedule {
   const epochMs =
     at instanceof Date ? at.getTime() : (at as { epochMilliseconds?: unknown } | null)?.epochMilliseconds
-  if (typeof epochMs !== 'number' || !(Math.abs(epochMs) <= latestEpochMs)) {
+  if (typeof epochMs !== 'number' || !(epochMs >= earliestEpochMs && epochMs <= latestEpochMs)) {
     throw invalid(
       `expected \`at\` to be a valid Date or Temporal instant before the year 10000, got ${show(at)}`,
     )

@@ -25,7 +25,7 @@ describe('settle', () => {
     expect(settle(lease, { kind: 'fail', error: new TypeError('bad') }, 0.5)).toEqual({
       write: 'reschedule',
       lease,
-      delayMs: 2_000,
+      delayMs: 3_000,
       error: 'TypeError: bad',
     })
   })

@@ -2,7 +2,11 @@ const limit = 120
 
 /** Prints a value for an error message: short, on one line, and never throwing, whatever the value does when touched. */
 export function show(value: unknown): string {
-  return `\`${clip(print(value))}\` (${kindOf(value)})`
+  try {
+    return `\`${clip(String(print(value)))}\` (${kindOf(value)})`
+  } catch {
+    return `\`unprintable\` (${typeof value})`
+  }
 }
 
 /** The type as a reader would name it: `null` and `array` are not "object". */
@@ -32,5 +36,5 @@ function printable(_key: string, member: unknown): unknown {
 }
 
 function clip(text: string): string {
-  return text.length <= limit ? text : `${text.slice(0, limit)}…`
+  return text.length <= limit ? text : `${text.slice(0, limit).replace(/[\ud800-\udbff]$/, '')}…`
 }

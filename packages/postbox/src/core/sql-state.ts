@@ -14,7 +14,7 @@ export function sqlStateOf(error: unknown): string | null {
     current = current['cause'], depth++
   ) {
     const code = current['code']
-    if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code
+    if (typeof code === 'string' && /^(?=.*[0-9])[0-9A-Z]{5}$/.test(code)) return code
   }
   return null
 }

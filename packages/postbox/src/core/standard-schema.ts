@@ -24,7 +24,11 @@ export interface SchemaIssue {
 export function isStandardSchema(value: unknown): value is StandardSchema {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
   const standard: unknown = (value as Record<string, unknown>)['~standard']
-  return typeof standard === 'object' && standard !== null && 'validate' in standard
+  return (
+    typeof standard === 'object' &&
+    standard !== null &&
+    typeof (standard as { validate?: unknown }).validate === 'function'
+  )
 }
 
 /** The issues in one line: `orderId: expected number; lines[0].sku: required`. */

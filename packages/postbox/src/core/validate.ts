@@ -22,7 +22,9 @@ export function assertOptions(given: unknown, shape: Shape, place: string): void
 
 export function optionProblems(given: unknown, shape: Shape, place: string): string[] {
   if (!isRecord(given)) return [`expected ${place} to be an object, got ${show(given)}`]
-  return Object.entries(given).flatMap(([name, value]) => {
+  const inherited = Object.keys(shape).filter((name) => name in given)
+  return [...new Set([...Object.keys(given), ...inherited])].flatMap((name) => {
+    const value = given[name]
     const check = Object.hasOwn(shape, name) ? shape[name] : undefined
     if (check === undefined) return [unknownOption(name, value, Object.keys(shape))]
     const problem = value === undefined ? null : check(value)

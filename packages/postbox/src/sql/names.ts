@@ -89,7 +89,8 @@ function plainNames(options: NameOptions): PlainNames {
     meta: checked('names.meta', options.meta ?? `${table}_meta`),
   }
   const { schema: _, ...tables } = plain
-  assertDistinct(Object.values(tables))
+  const indexes = Object.values(derivedNames).map(([table, suffix]) => `${plain[table]}_${suffix}`)
+  assertDistinct([...Object.values(tables), ...indexes, `${plain.table}_seq_seq`, `${plain.dead}_seq_seq`])
   return plain
 }
 

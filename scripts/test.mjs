@@ -32,6 +32,7 @@ const fullStages = [
   // POSTGRES_BIN is emptied, so that a setting of the shell cannot turn this into a second run on something else.
   { name: 'integration, PostgreSQL 18', vitest: integration, env: { POSTGRES_BIN: '' } },
   postgres15Stage(),
+  { name: 'counters', needsBuild: true, command: 'node benchmarks/dist/main.js counters' },
   { name: 'examples', needsBuild: true, vitest: ['--config', 'tests/examples/vitest.config.ts'] },
   { name: 'packaging', needsBuild: true, vitest: ['--config', 'tests/packaging/vitest.config.ts'] },
 ]

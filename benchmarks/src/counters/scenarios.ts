@@ -1,0 +1,127 @@
+import type pg from 'pg'
+import type { Outbox } from 'postbox'
+import type { Workload } from './measurement.ts'
+
+/** An outbox of its own, on connections whose work is counted. */
+export interface Bench {
+  readonly outbox: Outbox
+  readonly pool: pg.Pool
+}
+
+export interface Scenario {
+  readonly name: string
+  readonly workload: Workload
+  readonly messages: number
+  /** Somebody sleeps on the queue while it is published to, and has to be woken. */
+  readonly hasSleeper?: true
+  /** Before counting begins. */
+  readonly prepare?: (bench: Bench) => Promise<void>
+  readonly run: (bench: Bench) => Promise<void>
+}
+
+export const queue = 'orders'
+
+const single = 1_000
+const batch = 1_000
+const batches = 10
+const backlog = 5_000
+const deadlineMs = 60_000
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'publish: one per transaction',
+    workload: 'publish',
+    messages: single,
+    run: (bench) => publishEach(bench, () => ({})),
+  },
+  {
+    name: 'publish: with a key and two headers',
+    workload: 'publish',
+    messages: single,
+    run: (bench) =>
+      publishEach(bench, (index) => ({
+        key: `customer-${String(index % 100).padStart(2, '0')}`,
+        headers: { tenant: 'north', traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
+      })),
+  },
+  {
+    name: 'publish: with a timerId, due in an hour',
+    workload: 'publish',
+    messages: single,
+    run: (bench) =>
+      publishEach(bench, (index) => ({ timerId: `reminder-${100_000 + index}`, delayMs: 3_600_000 })),
+  },
+  {
+    name: 'publish: one per transaction, somebody sleeps',
+    workload: 'publish',
+    messages: single,
+    hasSleeper: true,
+    run: (bench) => publishEach(bench, () => ({})),
+  },
+  {
+    name: 'publishMany: ten batches of 1,000',
+    workload: 'publish',
+    messages: batches * batch,
+    run: (bench) => publishBatches(bench, batches),
+  },
+  {
+    name: 'consume: a backlog of 5,000, concurrency 100',
+    workload: 'consume',
+    messages: backlog,
+    prepare: (bench) => publishBatches(bench, backlog / batch),
+    run: consumeBacklog,
+  },
+]
+
+/** 30 bytes of JSON, whatever the index: the bytes of WAL must not depend on how far the count has come. */
+function bodyOf(index: number): { readonly orderId: number; readonly cents: number } {
+  return { orderId: 100_000 + index, cents: 199 }
+}
+
+type OptionsOf = (index: number) => NonNullable<Parameters<Outbox['publish']>[3]>
+
+async function publishEach({ outbox, pool }: Bench, optionsOf: OptionsOf): Promise<void> {
+  await withClient(pool, async (client) => {
+    for (let index = 0; index < single; index += 1) {
+      await client.query('begin')
+      await outbox.publish(client, queue, bodyOf(index), optionsOf(index))
+      await client.query('commit')
+    }
+  })
+}
+
+async function publishBatches({ outbox, pool }: Bench, count: number): Promise<void> {
+  await withClient(pool, async (client) => {
+    for (let index = 0; index < count; index += 1) {
+      const bodies = Array.from({ length: batch }, (_, place) => bodyOf(index * batch + place))
+      await client.query('begin')
+      await outbox.publishMany(client, queue, bodies)
+      await client.query('commit')
+    }
+  })
+}
+
+async function withClient(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<void>): Promise<void> {
+  const client = await pool.connect()
+  try {
+    await work(client)
+  } finally {
+    client.release()
+  }
+}
+
+async function consumeBacklog({ outbox }: Bench): Promise<void> {
+  const seen = new Set<string>()
+  const late = (): Error => new Error(`${seen.size} of ${backlog} messages came within ${deadlineMs} ms`)
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(late()), deadlineMs)
+    const handler = ({ id }: { readonly id: string }): void => {
+      seen.add(id)
+      if (seen.size < backlog) return
+      clearTimeout(timer)
+      resolve()
+    }
+    outbox.subscribe(queue, handler, { concurrency: 100 })
+    outbox.start().catch(reject)
+  }).finally(() => outbox.stop())
+}

@@ -266,10 +266,10 @@ describe('failure', () => {
     await log.take(1)
     await running.stop()
 
-    const [row] = await database.query<{ length: number; start: string }>(
-      'select length(last_error) as length, left(last_error, 10) as start from outbox',
+    const [row] = await database.query(
+      'select octet_length(last_error) as bytes, left(last_error, 10) as start from outbox',
     )
-    expect(row).toEqual({ length: 8_192, start: 'Error: a\ufffdb' })
+    expect(row).toEqual({ bytes: 8_192, start: 'Error: a\ufffdb' })
   })
 
   test.each([

@@ -119,8 +119,8 @@ export const mistakes: Record<string, readonly Mistake[]> = {
     [
       'a database that is none',
       'OUTBOX_INVALID_OPTION',
-      '"postgres://localhost"',
-      create({ database: 'postgres://localhost' }),
+      'got a string',
+      create({ database: 'postgres://user:secret@localhost' }),
     ],
     [
       'a misspelt option of publish',

@@ -11,6 +11,8 @@ export const fromSource: ViteUserConfig = {
   environments: { __vitest__: { resolve } },
 }
 
+const onPostgres = { globalSetup: './support/postgres.ts', testTimeout: 20_000, hookTimeout: 30_000 }
+
 export default defineConfig({
   ...fromSource,
   root: import.meta.dirname,
@@ -25,14 +27,10 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: 'integration',
-          include: ['./{integration,conformance}/**/*.test.ts'],
-          globalSetup: './support/postgres.ts',
-          testTimeout: 20_000,
-          hookTimeout: 30_000,
-        },
+        test: { name: 'integration', include: ['./{integration,conformance}/**/*.test.ts'], ...onPostgres },
       },
+      // The launcher and the support of the tests: apart, so that they run once and not on every version of Postgres.
+      { extends: true, test: { name: 'harness', include: ['./harness/**/*.test.ts'], ...onPostgres } },
     ],
   },
 })

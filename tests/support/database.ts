@@ -18,6 +18,11 @@ export interface TestDatabase {
   query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
 }
 
+export interface DatabaseOptions {
+  /** How long a test's connections may take to close after it. @default 2000 */
+  readonly leaksWithinMs?: number
+}
+
 interface HandedOut {
   readonly what: string
   readonly isShared: boolean
@@ -32,7 +37,7 @@ interface HandedOut {
  * a connection, an open transaction, a leased row or a handle behind fails. What is obtained in a beforeAll is shared
  * by the tests and ended by the support. Not for `test.concurrent`: the leak could be anybody's.
  */
-export function useDatabase(): TestDatabase {
+export function useDatabase({ leaksWithinMs = 2_000 }: DatabaseOptions = {}): TestDatabase {
   const id = randomBytes(4).toString('hex')
   const file = basename(expect.getState().testPath ?? 'unknown', '.test.ts')
   // PostgreSQL cuts names after 63 bytes. The id keeps runs apart that share a server.
@@ -64,7 +69,7 @@ export function useDatabase(): TestDatabase {
       isInTest = false
       const stillOpen = () => [...openOf(handedOut), ...unreleased(checkedOut(pools) - checkedOutBefore)]
       try {
-        await refuseLeaks({ before, surveyed, test: task.name, stillOpen })
+        await refuseLeaks({ before, surveyed, test: task.name, stillOpen, withinMs: leaksWithinMs })
       } catch (error) {
         // The next test must neither answer for this one nor wait for its locks.
         forgetTest(handedOut)

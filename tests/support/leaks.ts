@@ -66,18 +66,12 @@ export interface LeakCheck {
   readonly test: string
   /** Things the support handed out that are still open although no session shows it. */
   readonly stillOpen: () => readonly string[]
-  /** How long to wait for backends and sockets on their way out. @default 2000 */
-  readonly withinMs?: number
+  /** How long to wait for backends and sockets on their way out. */
+  readonly withinMs: number
 }
 
 /** Throws if something is left, naming it and the test. */
-export async function refuseLeaks({
-  before,
-  surveyed,
-  test,
-  stillOpen,
-  withinMs = 2_000,
-}: LeakCheck): Promise<void> {
+export async function refuseLeaks({ before, surveyed, test, stillOpen, withinMs }: LeakCheck): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
     const after = await survey(surveyed)

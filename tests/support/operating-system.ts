@@ -1,6 +1,7 @@
 // Questions to the operating system, for what no event tells.
+import { once } from 'node:events'
 import { lstat, readdir, readFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 
 export function isRunning(pid: number): boolean {
   try {
@@ -17,6 +18,16 @@ export async function isReachable(host: string, port: number): Promise<boolean> 
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
     socket.once('connect', () => socket.destroy())
   })
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
 }
 
 export async function exists(path: string): Promise<boolean> {

@@ -5,6 +5,7 @@ import { createHook } from 'node:async_hooks'
 const created = new Map<NodeJS.Timeout, string>()
 
 createHook({
+  // biome-ignore lint/complexity/useMaxParams: the signature is Node's.
   init(_id, type, _trigger, resource) {
     if (type !== 'Timeout') return
     const place = caller()

@@ -1,5 +1,6 @@
-import { launch } from './launch.ts'
-import { locatePackage } from './locate-binaries.ts'
+import { locatePackage } from './locate-package.ts'
+import { type EmbeddedPostgres, superviseServer } from './supervise-server.ts'
+import { tryBinaries, usableBinaries } from './usable-binaries.ts'
 
 export interface StartOptions {
   /**
@@ -11,14 +12,6 @@ export interface StartOptions {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-export interface EmbeddedPostgres extends AsyncDisposable {
-  /** `postgres://postgres@127.0.0.1:PORT/postgres`. No password: every user of this machine can connect. */
-  readonly url: string
-  readonly dataDirectory: string
-  /** Disconnects every client, stops the server and removes its data. */
-  stop(): Promise<void>
-}
-
 /**
  * Starts a PostgreSQL server with an empty database that lives as long as this process, at most.
  *
@@ -28,9 +21,6 @@ export interface EmbeddedPostgres extends AsyncDisposable {
  */
 export async function startPostgres(options: StartOptions = {}): Promise<EmbeddedPostgres> {
   const { binaries: folder, settings = {} } = options
-  const source =
-    folder === undefined
-      ? ({ kind: 'package', root: locatePackage() } as const)
-      : ({ kind: 'folder', folder } as const)
-  return launch({ source, settings })
+  const binaries = await (folder === undefined ? usableBinaries(locatePackage()) : tryBinaries(folder))
+  return superviseServer({ binaries, settings, ports: [] })
 }

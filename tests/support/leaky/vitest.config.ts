@@ -1,4 +1,4 @@
-// Runs tests that leak on purpose, for integration/support.test.ts to see them fail.
+// Runs tests that leak on purpose, for harness/support.test.ts to see them fail.
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { fromSource } from '../../vitest.config.ts'

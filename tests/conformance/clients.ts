@@ -34,9 +34,23 @@ export interface Refused {
 
 const nothing = (): void => {}
 
-/** node-postgres. `old` takes away what only pg 8.21 and later can tell, so that the probe has to. */
-export function pgClient(url: string, { old }: { readonly old: boolean }): ClientUnderTest {
-  const pool = new pg.Pool({ connectionString: url, max: 3, idleTimeoutMillis: 0 })
+/**
+ * node-postgres. `old` takes away what only pg 8.21 and later can tell, so that the mark has to. `hostile`: a session with every
+ * setting that changes how values are shown, and a client whose type parsers were replaced.
+ */
+export function pgClient(
+  url: string,
+  { old, hostile = false }: { old: boolean; hostile?: boolean },
+): ClientUnderTest {
+  const odd = hostile
+    ? { types: { getTypeParser: () => (text: string) => text }, options: hostileSettings(url) }
+    : {}
+  const pool = new pg.Pool({
+    connectionString: hostile ? withoutOptions(url) : url,
+    max: 3,
+    idleTimeoutMillis: 0,
+    ...odd,
+  } as pg.PoolConfig)
   const sent: string[] = []
   pool.on('connect', (client) => {
     record(client, 'query', sent)
@@ -44,7 +58,8 @@ export function pgClient(url: string, { old }: { readonly old: boolean }): Clien
   })
   const inside = (client: pg.PoolClient): Inside => ({
     handle: client,
-    run: async (text) => (await client.query(text)).rows,
+    // With the usual parsers, whatever the client was given: these are the suite's own questions.
+    run: async (text) => (await client.query({ text, types: pg.types })).rows,
     savepoint: async (work) => {
       await client.query('savepoint here')
       await work(inside(client)).catch(() => client.query('rollback to savepoint here'))
@@ -53,7 +68,7 @@ export function pgClient(url: string, { old }: { readonly old: boolean }): Clien
   return {
     database: pool,
     statements: () => sent,
-    query: async (text) => (await pool.query(text)).rows,
+    query: async (text) => (await pool.query({ text, types: pg.types })).rows,
     close: () => pool.end(),
     async transaction(work) {
       const client = await pool.connect()
@@ -93,9 +108,12 @@ export function pgClient(url: string, { old }: { readonly old: boolean }): Clien
   }
 }
 
-export function postgresJs(url: string): ClientUnderTest {
+/** `hostile`: a session that shows bytes in another way and a client that does not know array types. */
+export function postgresJs(url: string, { hostile }: { readonly hostile: boolean }): ClientUnderTest {
   const sent: string[] = []
+  const odd = hostile ? { fetch_types: false, connection: { bytea_output: 'escape' } } : {}
   const sql = postgres(url, {
+    ...odd,
     max: 3,
     max_lifetime: null,
     onnotice: nothing,
@@ -199,6 +217,26 @@ export function ownClient(url: string): ClientUnderTest {
       },
     ],
   }
+}
+
+const odd = {
+  bytea_output: 'escape',
+  DateStyle: 'German',
+  TimeZone: 'Asia/Kathmandu',
+  IntervalStyle: 'sql_standard',
+  extra_float_digits: '-15',
+  standard_conforming_strings: 'off',
+}
+
+function hostileSettings(url: string): string {
+  const settings = Object.entries(odd).map(([name, value]) => `-c ${name}=${value}`)
+  return [new URL(url).searchParams.get('options'), ...settings].join(' ')
+}
+
+function withoutOptions(url: string): string {
+  const bare = new URL(url)
+  bare.searchParams.delete('options')
+  return bare.href.replaceAll('+', '%20')
 }
 
 function rowsOf(client: pg.Pool | pg.PoolClient) {

@@ -95,7 +95,9 @@ export function describeHandle(
     test('publish sends exactly one statement', async () => {
       const sent = await statementsOf(({ handle }) => outbox.publish(handle as any, 'orders', { orderId: 1 }))
 
-      expect(sent.filter((text) => !text.startsWith('lock table'))).toHaveLength(1)
+      expect(
+        sent.filter((text) => !text.includes('postbox.transaction') || text.includes('insert into')),
+      ).toHaveLength(1)
     })
 
     test('publishMany sends exactly one statement for 1,000 bodies, and receipts stand in their order', async () => {
@@ -106,7 +108,9 @@ export function describeHandle(
         receipts = await outbox.publishMany(handle as any, 'orders', many)
       })
 
-      expect(sent.filter((text) => !text.startsWith('lock table'))).toHaveLength(1)
+      expect(
+        sent.filter((text) => !text.includes('postbox.transaction') || text.includes('insert into')),
+      ).toHaveLength(1)
       const stored = await waiting()
       expect(stored.map((message) => message.body)).toEqual(many)
       expect(stored.map((message) => message.id)).toEqual(receipts.map((receipt) => receipt.id))
@@ -345,7 +349,9 @@ export function describeHandle(
         })
       })
 
-      expect(sent.filter((text) => !text.startsWith('lock table'))).toEqual([])
+      expect(
+        sent.filter((text) => !text.includes('postbox.transaction') || text.includes('insert into')),
+      ).toEqual([])
     })
 
     test('a refusal leaves the transaction usable', async () => {

@@ -123,7 +123,7 @@ describe('with DATABASE_URL', () => {
 
     const { code, output } = await shop.ended
 
-    expect(output).toBe('The shop failed: connect ECONNREFUSED 127.0.0.1:1')
+    expect(output).toBe('The shop failed (on the server of DATABASE_URL): connect ECONNREFUSED 127.0.0.1:1')
     expect(code).toBe(1)
   })
 })

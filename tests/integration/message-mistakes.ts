@@ -35,7 +35,7 @@ export const messageMistakes: Record<string, readonly Mistake[]> = {
     ['NaN', 'OUTBOX_INVALID_BODY', 'body.price is NaN', publish({ price: Number.NaN })],
     ['a circular value', 'OUTBOX_INVALID_BODY', 'body.a.list[1] refers back', publish(circular)],
     ['a Date without a schema', 'OUTBOX_INVALID_BODY', 'body.at is a Date', publish({ at: new Date() })],
-    ['a Map without a schema', 'OUTBOX_INVALID_BODY', 'body.map is a Map', publish({ map: new Map() })],
+    ['a Map without a schema', 'OUTBOX_INVALID_BODY', 'body.map is of type Map', publish({ map: new Map() })],
     ['undefined inside an array', 'OUTBOX_INVALID_BODY', 'body[1] is undefined', publish([1, undefined])],
     ['a function', 'OUTBOX_INVALID_BODY', 'body.ship is a function', publish({ ship: () => {} })],
     ['a promise', 'OUTBOX_INVALID_BODY', 'an await is missing', publish({ order: Promise.resolve() })],

@@ -154,3 +154,112 @@ test('every mistake is refused before the handle is asked to do anything', async
     )
   }
 })
+
+test('a message published while a ROLLBACK is under way is refused, not committed on its own', async () => {
+  const outbox = createOutbox({ schema: database.schema, queues })
+  await client.query('begin')
+
+  const rollback = client.query('rollback')
+  const attempts = [
+    outbox.publish(client, 'orders', { orderId: 1 }),
+    outbox.publishMany(client, 'orders', [{ orderId: 2 }]),
+    outbox.publish(client, 'orders', { orderId: 3 }, { timerId: 't' }),
+  ]
+
+  const refused = { status: 'rejected', reason: { code: 'OUTBOX_NOT_IN_TRANSACTION' } }
+  expect(await Promise.allSettled(attempts)).toMatchObject([refused, refused, refused])
+  await rollback
+  expect(await database.query('select count(*)::int as messages from outbox')).toEqual([{ messages: 0 }])
+})
+
+test('messages published at once on one client are all written, though it cannot always tell its state', async () => {
+  const outbox = createOutbox({ schema: database.schema, queues })
+  await client.query('begin')
+
+  const receipts = await Promise.all(
+    Array.from({ length: 50 }, (_, orderId) => outbox.publish(client, 'orders', { orderId })),
+  )
+  await client.query('commit')
+
+  expect(new Set(receipts.map((receipt) => receipt.seq)).size).toBe(50)
+  expect(await database.query('select count(*)::int as messages from outbox')).toEqual([{ messages: 50 }])
+})
+
+test('publishing before the tables were made says how to make them', async () => {
+  const pool = database.pool({ max: 1 })
+  const outbox = createOutbox({ database: pool, schema: database.schema, table: 'absent' })
+
+  await expect(outbox.publishNow('orders', 1)).rejects.toMatchObject({
+    code: 'OUTBOX_SCHEMA_MISSING',
+    cause: { code: '42P01' },
+  })
+  await client.query('begin')
+  await expect(outbox.publish(client, 'orders', 1)).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_MISSING' })
+  await client.query('rollback')
+  await pool.end()
+})
+
+test('a delay counts from the statement, not from the start of its transaction', async () => {
+  const outbox = createOutbox({ schema: database.schema, queues })
+  await client.query('begin')
+  await client.query('select pg_sleep(0.2)')
+
+  await outbox.publish(client, 'orders', { orderId: 1 }, { delayMs: 1_000 })
+
+  const { rows } = await client.query(
+    `select due_at >= now() + interval '1.2 s' as later from ${database.schema}.outbox`,
+  )
+  await client.query('commit')
+  expect(rows).toEqual([{ later: true }])
+})
+
+test('a replaced timer begins anew: no failure of the old message is left on it', async () => {
+  const outbox = createOutbox({ schema: database.schema, queues })
+  await statementsOf(() =>
+    outbox.publish(client, 'orders', { orderId: 1 }, { timerId: 't', delayMs: 60_000 }),
+  )
+  await database.query(
+    `update outbox set attempts = 3, deliveries = 4, first_attempt_at = now(), last_attempt_at = now(), last_error = 'old',
+            created_at = now() - interval '1 day'`,
+  )
+
+  await statementsOf(() =>
+    outbox.publish(client, 'orders', { orderId: 2 }, { timerId: 't', onConflict: 'replace' }),
+  )
+
+  expect(
+    await database.query(
+      `select attempts, deliveries, first_attempt_at, last_attempt_at, last_error,
+              created_at > now() - interval '1 hour' as new from outbox`,
+    ),
+  ).toEqual([
+    {
+      attempts: 0,
+      deliveries: 0,
+      first_attempt_at: null,
+      last_attempt_at: null,
+      last_error: null,
+      new: true,
+    },
+  ])
+})
+
+test('pending shows what waits: not the dead, not a lease that has ended, and not an error for a foreign row', async () => {
+  const outbox = createOutbox({ schema: database.schema })
+  await database.query(`insert into outbox (id, queue, body, headers, failed_at, lease_token, leased_until) values
+    (gen_random_uuid(), 'q', '', null, now(), null, null),
+    (gen_random_uuid(), 'q', '', null, null, gen_random_uuid(), now() - interval '1 day'),
+    (gen_random_uuid(), 'q', '', null, null, gen_random_uuid(), now() + interval '1 day'),
+    (gen_random_uuid(), 'q', '\\xff', 'null', null, null, null)`)
+
+  await client.query('begin')
+  const waiting = await outbox.pending(client)
+  await client.query('commit')
+
+  expect(waiting.map(({ inFlight, body, headers }) => ({ inFlight, body, headers }))).toEqual([
+    { inFlight: false, body: null, headers: {} },
+    { inFlight: true, body: null, headers: {} },
+    { inFlight: false, body: undefined, headers: {} },
+  ])
+  await database.query('delete from outbox')
+})

@@ -1,4 +1,4 @@
-import type pg from 'pg'
+import pg from 'pg'
 import { createOutbox, OutboxError } from 'postbox'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
@@ -90,7 +90,7 @@ describe('migrate', () => {
   })
 
   test('a failed migration leaves nothing behind', async () => {
-    // The sequence's name is taken, so a statement in the middle fails.
+    // The name of the second table is taken, so a statement in the middle fails.
     await database.query('create table broken_dead (id int)')
     const outbox = createOutbox({ database: pool, schema: database.schema, table: 'broken' })
 
@@ -130,6 +130,30 @@ describe('migrate', () => {
       }
     }
   })
+})
+
+test('a database that is not UTF-8 is refused before anything is made in it', async () => {
+  const name = `latin_${database.schema}`
+  await database.query(
+    `create database ${name} encoding 'LATIN1' locale_provider libc locale 'C' template template0`,
+  )
+  const url = new URL(database.url)
+  url.pathname = `/${name}`
+  const latin = new pg.Pool({
+    connectionString: url.href.replaceAll('+', '%20'),
+    max: 1,
+    idleTimeoutMillis: 0,
+  })
+
+  // Dropping the database cuts the connection that the failed migration is closing.
+  latin.on('error', () => {})
+
+  await expect(createOutbox({ database: latin }).migrate()).rejects.toMatchObject({
+    code: 'OUTBOX_UNSUPPORTED_DATABASE',
+    message: expect.stringContaining('LATIN1'),
+  })
+  await latin.end()
+  await database.query(`drop database ${name} (force)`)
 })
 
 describe('schemaSql', () => {

@@ -131,3 +131,27 @@ test('an outbox can be started again', async () => {
   expect(await got.take(1)).toEqual(['after the stop'])
   await eventually(async () => (await waiting()).length === 0, { what: 'the row to be deleted' })
 })
+
+test('a claim that was under way when the outbox stopped neither claims more nor starts a handler', async () => {
+  const outbox = outboxOf({ stopTimeoutMs: 0 })
+  const seen: unknown[] = []
+  outbox.subscribe('orders', ({ body }) => seen.push(body), { pollMs })
+  await outbox.publishNow('orders', 'fresh')
+  const blocker = await pool.connect()
+  await blocker.query('begin')
+  await blocker.query(`lock table ${database.schema}.outbox in access exclusive mode`)
+  const running = await outbox.start()
+  const blocked = `select count(*)::int as claims from pg_stat_activity
+                    where wait_event_type = 'Lock' and application_name like 'postbox-test stop%'`
+  const claims = async (): Promise<number> =>
+    (await database.query<{ claims: number }>(blocked))[0]?.claims ?? 0
+  await eventually(async () => (await claims()) === 1, { what: 'the claim to wait' })
+
+  await running.stop()
+  await blocker.query('commit')
+  blocker.release()
+  await eventually(async () => (await claims()) === 0, { what: 'the claim to end' })
+
+  expect(seen).toEqual([])
+  expect(await waiting()).toEqual([{ queue: 'orders', attempts: 0, leased: false }])
+})

@@ -272,7 +272,7 @@ test('an always publisher notifies though nobody sleeps', async () => {
   await ear.end()
 })
 
-test('a polling outbox never notifies and takes no lock, so its transactions can be prepared', async () => {
+test('a polling outbox never notifies and takes no lock', async () => {
   const ear = await listener()
   await ear.sleep('orders')
 

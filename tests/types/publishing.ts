@@ -107,6 +107,53 @@ expectTypeOf(await outbox.publish(poolClient, 'orders', order, given)).toEqualTy
 expectTypeOf(await outbox.publishNow('orders', order, perhapsTimer)).toEqualTypeOf<MaybeReceipt>()
 expectTypeOf(await bound.publishMany('orders', [order], given)).toEqualTypeOf<readonly MaybeReceipt[]>()
 
+// What may be undefined counts as absent: no option has to be spread in conditionally.
+declare const maybe: string | undefined
+declare const maybeAt: Date | undefined
+declare const maybeDelayMs: number | undefined
+declare const maybeHeaders: Record<string, string> | undefined
+declare const maybeConflict: 'keep' | 'replace' | undefined
+expectTypeOf(await outbox.publish(poolClient, 'orders', order, { key: maybe })).toEqualTypeOf<Receipt>()
+expectTypeOf(await outbox.publish(poolClient, 'orders', order, { at: maybeAt })).toEqualTypeOf<Receipt>()
+expectTypeOf(await outbox.publishNow('orders', order, { delayMs: maybeDelayMs })).toEqualTypeOf<Receipt>()
+expectTypeOf(
+  await bound.publish('orders', order, {
+    key: maybe,
+    headers: maybeHeaders,
+    correlationId: maybe,
+    contentType: maybe,
+    id: maybe,
+  }),
+).toEqualTypeOf<Receipt>()
+expectTypeOf(await current.publishMany('orders', [order], { key: maybe, at: maybeAt })).toEqualTypeOf<
+  readonly Receipt[]
+>()
+expectTypeOf(await bound.publishMany('orders', [order], () => ({ key: maybe }))).toEqualTypeOf<
+  readonly Receipt[]
+>()
+await outbox.publish(poolClient, 'orders', order, { delayMs: 1, at: undefined })
+await outbox.publish(poolClient, 'orders', order, { delayMs: undefined, at: new Date() })
+// A timer that may be there makes a receipt that may be null.
+expectTypeOf(
+  await outbox.publish(poolClient, 'orders', order, { timerId: maybe }),
+).toEqualTypeOf<MaybeReceipt>()
+expectTypeOf(
+  await bound.publish('orders', order, { timerId: maybe, at: maybeAt, onConflict: maybeConflict }),
+).toEqualTypeOf<MaybeReceipt>()
+expectTypeOf(await outbox.publishNow('orders', order, { timerId: maybe })).toEqualTypeOf<MaybeReceipt>()
+expectTypeOf(await current.publishMany('orders', [order], { timerId: maybe })).toEqualTypeOf<
+  readonly MaybeReceipt[]
+>()
+expectTypeOf(await bound.publishMany('orders', [order], () => ({ timerId: maybe }))).toEqualTypeOf<
+  readonly MaybeReceipt[]
+>()
+// @ts-expect-error: a text that may be there is no time
+await outbox.publish(poolClient, 'orders', order, { at: maybe })
+// @ts-expect-error: absent is undefined, not null
+await outbox.publish(poolClient, 'orders', order, { key: null })
+// @ts-expect-error: a delay and a time that may both be there
+await outbox.publish(poolClient, 'orders', order, { delayMs: maybeDelayMs, at: maybeAt })
+
 // The same for each of many.
 expectTypeOf(await outbox.publishMany(poolClient, 'orders', [order])).toEqualTypeOf<readonly Receipt[]>()
 expectTypeOf(await outbox.publishMany(poolClient, 'orders', [order], { key: 'a' })).toEqualTypeOf<

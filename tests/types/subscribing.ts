@@ -61,6 +61,18 @@ outbox.subscribe('orders', (message: Message<'emails', { orderId: number }>) => 
 // Named handlers.
 expectTypeOf<MessageOf<typeof outbox, 'orders'>>().toEqualTypeOf<Message<'orders', { orderId: number }>>()
 expectTypeOf<MessageOf<typeof outbox, 'emails'>['body']>().toEqualTypeOf<Email>()
+// One handler of several queues: a union, told apart by `queue`.
+type Either = MessageOf<typeof outbox, 'orders' | 'emails'>
+expectTypeOf<Either>().toEqualTypeOf<Message<'orders', { orderId: number }> | Message<'emails', Email>>()
+expectTypeOf<MessageOf<typeof outbox, QueueOf<typeof outbox>>>().toEqualTypeOf<Either>()
+const handleEither: HandlerOf<typeof outbox, 'orders' | 'emails'> = (message) => {
+  // @ts-expect-error: it may be an email
+  message.body.orderId
+  if (message.queue === 'orders') expectTypeOf(message.body).toEqualTypeOf<{ orderId: number }>()
+  else expectTypeOf(message.body).toEqualTypeOf<Email>()
+}
+outbox.subscribe('orders', handleEither)
+outbox.subscribe('emails', handleEither)
 expectTypeOf<MessageOf<Outbox, 'any'>>().toEqualTypeOf<Message<'any', unknown>>()
 // @ts-expect-error: there is no such queue
 declare const misspelt: HandlerOf<typeof outbox, 'ordesr'>

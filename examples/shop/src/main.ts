@@ -45,7 +45,8 @@ async function run(forMs: number | null): Promise<number> {
   try {
     return await runShop({ forMs, ending, screen, paint: painter(process.stdout) })
   } catch (error) {
-    console.error(`The shop failed: ${sentenceOf(error)}`)
+    const where = process.env['DATABASE_URL'] ? ' (on the server of DATABASE_URL)' : ''
+    console.error(`The shop failed${where}: ${sentenceOf(error)}`)
     return 1
   }
 }

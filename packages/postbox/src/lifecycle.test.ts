@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import type { Executor } from './adapters/executor.ts'
+import type { Database } from './adapters/executor.ts'
 import type { LogEntry } from './core/log.ts'
 import { resolveSubscribeOptions } from './core/subscribe-options.ts'
 import { createLifecycle } from './lifecycle.ts'
@@ -38,24 +38,26 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 
 interface Answers {
   /** Answers `read_applied_steps`; the schema is there unless it says otherwise. */
-  readonly steps?: () => Promise<readonly { version: number; breaking: boolean }[]>
+  readonly steps?: () => Promise<readonly { version: string; breaking: string }[]>
   /** Answers every claim with no rows, when it resolves. */
   readonly claim?: () => Promise<void>
   readonly subscriptions?: readonly Subscription[]
+  readonly onIdleError?: Database['onIdleError']
 }
 
 /** A lifecycle over an executor that finds a schema and no messages, with a record of what it ran. */
-function lifecycleOf({ steps, claim, subscriptions = [subscription] }: Answers = {}) {
+function lifecycleOf({ steps, claim, subscriptions = [subscription], onIdleError }: Answers = {}) {
   const ran: string[] = []
   const log: LogEntry[] = []
   const executor = {
+    ...(onIdleError && { onIdleError }),
     run: async ({ name }: { name: string }) => {
       ran.push(name)
-      if (name === 'read_applied_steps') return steps?.() ?? [{ version: 1, breaking: false }]
+      if (name === 'read_applied_steps') return steps?.() ?? [{ version: '1', breaking: 'false' }]
       await claim?.()
       return []
     },
-  } as Executor
+  } as Pick<Database, 'run' | 'onIdleError'>
   const registry: Registry = { subscriptions: [...subscriptions], onAdded: null }
   const parts = {
     executor,
@@ -78,13 +80,16 @@ function lifecycleOf({ steps, claim, subscriptions = [subscription] }: Answers =
 function failingOnce(): Required<Pick<Answers, 'steps'>> {
   const answers = [
     async () => Promise.reject(new Error('no database')),
-    async () => [{ version: 1, breaking: false }],
+    async () => [{ version: '1', breaking: 'false' }],
   ]
   return { steps: () => (answers.length > 1 ? answers.shift()! : answers[0]!)() }
 }
 
 /** Resolves when everything that could run without waiting has run. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** How many timers keep this process alive. */
+const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
 
 describe('start', () => {
   test('twice gives the same handle, and starts once', async () => {
@@ -121,6 +126,23 @@ describe('start', () => {
     expect(outbox.starts()).toBe(2)
   })
 
+  test('an idle connection that breaks is logged while it runs, and nobody listens after it', async () => {
+    const listeners = new Set<(error: unknown) => void>()
+    const onIdleError = (listener: (error: unknown) => void) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    }
+    const outbox = lifecycleOf({ onIdleError })
+    const broken = new Error('terminated')
+    await outbox.start()
+    for (const tell of listeners) tell(broken)
+    const during = listeners.size
+    await outbox.stop()
+
+    expect(outbox.log).toMatchObject([{ level: 'warn', message: 'an idle connection broke', error: broken }])
+    expect([during, listeners.size]).toEqual([1, 0])
+  })
+
   test('without what it needs it rejects, and does not throw', async () => {
     const { start, stop } = createLifecycle({ subscriptions: [], onAdded: null }, () => {
       throw new Error('no database was given')
@@ -134,13 +156,29 @@ describe('start', () => {
     [[], 'OUTBOX_SCHEMA_OUTDATED'],
     [
       [
-        { version: 1, breaking: false },
-        { version: 2, breaking: true },
+        { version: '1', breaking: 'false' },
+        { version: '2', breaking: 'true' },
+      ],
+      'OUTBOX_SCHEMA_NEWER',
+    ],
+    // Compared as numbers: as texts, '10' would come before '2'.
+    [
+      [
+        { version: '1', breaking: 'false' },
+        { version: '10', breaking: 'true' },
       ],
       'OUTBOX_SCHEMA_NEWER',
     ],
   ])('on a schema of another version is refused (case %#)', async (steps, code) => {
     await expect(lifecycleOf({ steps: async () => steps }).start()).rejects.toMatchObject({ code })
+  })
+
+  test('on a later schema that serves this version, too, works', async () => {
+    const steps = ['1', '2'].map((version) => ({ version, breaking: 'false' }))
+    const outbox = lifecycleOf({ steps: async () => steps })
+
+    await expect(outbox.start()).resolves.toBeDefined()
+    await outbox.stop()
   })
 
   test('after a stop works, and begins only when the stop has ended', async () => {
@@ -175,7 +213,7 @@ describe('stop', () => {
 
   test('during a start waits for it, then stops it', async () => {
     const { opened, open } = gate()
-    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: 1, breaking: false }]) })
+    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: '1', breaking: 'false' }]) })
     const order: string[] = []
     const started = outbox.start().then(() => order.push('started'))
     const stopped = outbox.stop().then(() => order.push('stopped'))
@@ -261,7 +299,7 @@ describe('run', () => {
 
   test('a signal that aborts during the start ends the run after it', async () => {
     const { opened, open } = gate()
-    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: 1, breaking: false }]) })
+    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: '1', breaking: 'false' }]) })
     const shutdown = new AbortController()
     const run = outbox.run({ signal: shutdown.signal })
     shutdown.abort()
@@ -305,6 +343,27 @@ describe('run', () => {
     await run
 
     expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  test('without subscribers keeps the process alive until it ends, and no longer', async () => {
+    const outbox = lifecycleOf({ subscriptions: [] })
+    const before = timers()
+    const run = outbox.run()
+    await outbox.start()
+    await settled()
+    const during = timers()
+    await outbox.stop()
+    await run
+
+    expect(during - before).toBe(1)
+    expect(timers()).toBe(before)
+  })
+
+  test('that could not start keeps nothing alive', async () => {
+    const before = timers()
+    await Promise.allSettled([lifecycleOf(failingOnce()).run()])
+
+    expect(timers()).toBe(before)
   })
 
   test.each([

@@ -64,12 +64,15 @@ export function createLifecycle(registry: Registry, parts: () => RunnerParts): L
       tell = resolve
     })
     waiting.add(tell)
+    // Without subscribers nothing else keeps the process: it would end in the middle of this await.
+    const alive = setInterval(() => {}, 2 ** 30)
     signal?.addEventListener('abort', tell, { once: true })
     try {
       const running = await start()
       await told
       await running.stop()
     } finally {
+      clearInterval(alive)
       waiting.delete(tell)
       signal?.removeEventListener('abort', tell)
     }

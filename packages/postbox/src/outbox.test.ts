@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import type { LogEntry, Logger } from './core/log.ts'
 import { createOutbox } from './outbox.ts'
 
 const tx = { query: async () => [], inTransaction: true }
+
+/** Resolves when everything that could run without waiting has run, unhandled rejections included. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 function messageOf(act: () => unknown): string {
   try {
@@ -22,6 +26,15 @@ describe('createOutbox', () => {
 
     expect(message).toMatch(/expected `database` to be/)
     expect(message).not.toContain('hunter2')
+  })
+
+  test('refuses a client of another kind by the name of its class', () => {
+    class DataSource {
+      readonly password = 'hunter2'
+    }
+    const message = messageOf(() => createOutbox({ database: new DataSource() as never }))
+
+    expect(message).toMatch(/, got a DataSource\. /)
   })
 
   test('refuses a name that Postgres would cut short', () => {
@@ -55,6 +68,39 @@ describe('subscribe', () => {
     )
     expect(() => outbox.subscribe('email' as never, () => {})).toThrow(/did you mean "emails"/)
     expect(() => outbox.subscribe('emails', {} as never)).toThrow(/expected `handler` to be a function/)
+  })
+})
+
+describe('a logger', () => {
+  /** An outbox that says, when it starts, that it has no subscribers. */
+  function startWith(logger: Logger) {
+    const database = {
+      query: async () => [{ version: '1', breaking: 'false' }],
+      transaction: () => Promise.reject(new Error('was not asked for')),
+    }
+    return createOutbox({ database, logger }).start()
+  }
+
+  test.each<[string, (entry: LogEntry) => unknown]>([
+    ['throws', () => expect.fail('logger')],
+    ['rejects', async () => expect.fail('logger')],
+    ['rejects later', () => settled().then(() => expect.fail('logger'))],
+  ])('that %s is survived, and nothing is left unhandled', async (_title, answer) => {
+    const entries: LogEntry[] = []
+    const unhandled: unknown[] = []
+    const note = (reason: unknown): unknown => unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    const running = await startWith((entry) => {
+      entries.push(entry)
+      return answer(entry)
+    })
+    await running.stop()
+    await settled()
+    await settled()
+    process.off('unhandledRejection', note)
+
+    expect(entries).toMatchObject([{ level: 'warn' }])
+    expect(unhandled).toEqual([])
   })
 })
 

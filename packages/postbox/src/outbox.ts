@@ -57,7 +57,8 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
 export type QueueOf<O> = O extends Outbox<infer B> ? keyof B & string : never
 
 /** The message that handlers of a queue receive: `MessageOf<typeof outbox, 'orders'>`. */
-export type MessageOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? Message<Q, B[Q]['out']> : never
+export type MessageOf<O, Q extends QueueOf<O>> =
+  O extends Outbox<infer B> ? (Q extends unknown ? Message<Q, B[Q]['out']> : never) : never
 
 /** A named handler function's type: `const ship: HandlerOf<typeof outbox, 'orders'> = …`. */
 export type HandlerOf<O, Q extends QueueOf<O>> = (message: MessageOf<O, Q>, context: Context) => unknown
@@ -158,9 +159,11 @@ function databaseOf(given: unknown): () => Database {
 
 /** What was given, without its values: a connection string has a password in it. */
 function outline(given: unknown): string {
-  return isRecord(given)
+  if (!isRecord(given)) return `a ${typeof given}`
+  const className = Object.getPrototypeOf(given)?.constructor?.name ?? 'Object'
+  return className === 'Object'
     ? `an object with ${Object.keys(given).join(', ') || 'no members'}`
-    : `a ${typeof given}`
+    : `a ${className}`
 }
 
 interface SubscribeInput {
@@ -201,7 +204,8 @@ function loggerOf(given: Logger | false | undefined): Logger {
   const logger = given === false ? () => {} : (given ?? consoleLogger)
   return (entry) => {
     try {
-      logger(entry)
+      // A function that returns a promise passes for a Logger, too.
+      Promise.resolve<unknown>(logger(entry)).catch(() => {})
     } catch {
       // There is nowhere left to say it.
     }

@@ -69,6 +69,133 @@ describe('every entry point', () => {
   })
 })
 
+/** A handle that cannot tell whether it is in a transaction (an old pg client), over a session that can. */
+function untelling(inside: boolean, rows: readonly unknown[] = []) {
+  const asked: string[] = []
+  let mark: unknown
+  const query = async (text: string, values: readonly unknown[]) => {
+    asked.push(text.trim().slice(0, 17))
+    if (text.includes('set_config')) mark = inside ? values[0] : undefined
+    if (text.includes('as inside')) return { rows: [{ inside: String(mark === values[0]) }] }
+    const sees = mark !== undefined && values.at(-1) === mark
+    return { rows: sees ? rows : [] }
+  }
+  return { asked, tx: { query, connect: () => {}, escapeIdentifier: () => {} } }
+}
+
+describe('where the handle cannot tell', () => {
+  const row = { id: '0190163d-8694-739b-9aea-966c26f8ad91', seq: '1' }
+
+  test('every entry point is refused outside a transaction, an empty batch included', async () => {
+    const codes = await codesOf(entryPoints(untelling(false).tx, 'orders'))
+
+    expect(new Set(codes)).toEqual(new Set(['OUTBOX_NOT_IN_TRANSACTION']))
+  })
+
+  test('every entry point is served inside one, an empty batch included', async () => {
+    const codes = await codesOf(entryPoints(untelling(true).tx, 'orders'))
+
+    expect(new Set(codes)).toEqual(new Set(['accepted']))
+  })
+
+  test('a publish costs one statement more: the mark, right before it', async () => {
+    const { asked, tx } = untelling(true, [row])
+    const receipt = await outbox.publish(anything(tx), 'orders', 1)
+
+    expect(receipt).toEqual(row)
+    expect(asked).toEqual(['select set_config', 'with inserted as '])
+  })
+
+  test('a timer that was kept is told from a transaction that was not there', async () => {
+    const { asked, tx } = untelling(true)
+
+    expect(await outbox.publish(anything(tx), 'orders', 1, { timerId: 't' })).toBeNull()
+    expect(asked).toEqual(['select set_config', 'with inserted as ', 'select (current_s'])
+  })
+
+  test('messages published at once on one connection do not take each other’s mark for its end', async () => {
+    const { tx } = untelling(true, [row])
+    const publishing = [1, 2, 3].map((body) => outbox.publish(anything(tx), 'orders', body))
+
+    expect(await Promise.all(publishing)).toEqual([row, row, row])
+  })
+
+  // pg warns of a client that is given a statement while others wait for it.
+  test('the mark is waited for before the statement is sent', async () => {
+    let waiting = 0
+    const most: number[] = []
+    const { tx } = untelling(true, [row])
+    const query = async (text: string, values: readonly unknown[]) => {
+      most.push(++waiting)
+      await Promise.resolve()
+      const answer = await tx.query(text, values)
+      waiting--
+      return answer
+    }
+    for (const published of [[1], []])
+      await outbox.publishMany(anything({ ...tx, query }), 'orders', published)
+
+    // The mark and the insert, then, for the empty batch, the mark and the question whether it is there.
+    expect(most).toEqual([1, 1, 1, 1])
+  })
+
+  test('a transaction that ends between the mark and the statement is refused', async () => {
+    const { asked, tx } = untelling(true, [row])
+    const query = async (text: string, values: readonly unknown[]) => {
+      if (!text.includes('set_config')) await tx.query("select set_config('', '', true)", [undefined])
+      return tx.query(text, values)
+    }
+
+    expect(await codesOf([outbox.publish(anything({ ...tx, query }), 'orders', 1)])).toEqual([
+      'OUTBOX_NOT_IN_TRANSACTION',
+    ])
+    expect(asked).toContain('with inserted as ')
+  })
+
+  test.each(['set_config', 'insert into'])('an error of the database is passed on (%s)', async (failing) => {
+    const { tx } = untelling(true, [row])
+    const broken = new Error('connection lost')
+    const query = async (text: string, values: readonly unknown[]) => {
+      if (text.includes(failing)) throw broken
+      return tx.query(text, values)
+    }
+
+    await expect(outbox.publish(anything({ ...tx, query }), 'orders', 1)).rejects.toBe(broken)
+  })
+
+  test('a handle that can tell is not asked to mark anything', async () => {
+    const { asked, tx } = untouched()
+    await Promise.all(entryPoints(tx, 'orders'))
+
+    expect(asked.filter((text) => /set_config|as inside/.test(text))).toEqual([])
+  })
+})
+
+describe('the receipt', () => {
+  const row = { id: '0190163d-8694-739b-9aea-966c26f8ad91', seq: '1', woken: 0 }
+  const answering = (...rows: object[]) => ({ query: async () => rows, inTransaction: true })
+
+  test('is the id and the seq of the row, and nothing else', async () => {
+    expect(await outbox.publish(answering(row), 'orders', 1)).toEqual({ id: row.id, seq: '1' })
+  })
+
+  // postgres.js with `transform: { column: … }`, or an own `query` that renames.
+  test.each([{ ID: row.id, SEQ: '1' }, { id: row.id, Seq: '1' }, { seq: '1' }, {}])(
+    'of a client that renames columns is an error that says the message was written (case %#)',
+    async (renamed) => {
+      const tx = answering(renamed)
+      const attempts = [outbox.publish(tx, 'orders', 1), outbox.publishMany(tx, 'orders', [1])]
+
+      for (const attempt of attempts) {
+        await expect(attempt).rejects.toMatchObject({
+          code: 'OUTBOX_UNKNOWN_HANDLE',
+          message: expect.stringMatching(/^the message was written, but the client renames the columns/),
+        })
+      }
+    },
+  )
+})
+
 describe('publishing', () => {
   // U-PUB-05
   test('is one statement: nothing is begun, committed or flushed', async () => {

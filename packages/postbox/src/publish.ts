@@ -4,16 +4,17 @@ import { recogniseHandle } from './adapters/recognise.ts'
 import { type BatchInput, makeBatch } from './core/batch.ts'
 import { type DraftRules, makeDraft, type Publication } from './core/draft.ts'
 import { OutboxError } from './core/errors.ts'
-import type { Draft, PendingMessage, Receipt } from './core/message.ts'
+import type { PendingMessage, Receipt } from './core/message.ts'
 import { assertQueue } from './core/queue-name.ts'
-import { sqlState, sqlStateOf } from './core/sql-state.ts'
 import { assertOptions, assertValue, name, wholeNumber } from './core/validate.ts'
 import { pendingMessage } from './pending.ts'
 import { cancelTimer as cancelTimerStatement } from './sql/cancel-timer.ts'
 import { type InsertedRow, insertMessage, insertMessages } from './sql/insert-messages.ts'
-import { lockForPublishing } from './sql/lock-for-publishing.ts'
+import { markTransaction, readMark } from './sql/mark-transaction.ts'
 import type { Names } from './sql/names.ts'
 import { peekPending } from './sql/peek-pending.ts'
+import { orSchemaMissing } from './sql/schema-state.ts'
+import type { Statement } from './sql/statement.ts'
 import type { Wake } from './sql/wake.ts'
 
 /** What publishing needs to know of its outbox. */
@@ -37,8 +38,9 @@ export async function publish(
 ): Promise<Receipt | null> {
   const handle = recogniseHandle(tx)
   const draft = await makeDraft(outbox, publication)
-  await assertInTransaction(outbox, handle)
-  return insertOne(outbox, handle, draft)
+  const wake = wakeOf(outbox, handle)
+  const rows = await runInside(outbox, handle, (mark) => insertMessage(outbox.names, draft, { wake, mark }))
+  return rows[0] === undefined ? null : receiptOf(rows[0])
 }
 
 /** Any number of messages of one queue, one statement. Results stand in the order of the bodies. */
@@ -49,9 +51,9 @@ export async function publishMany(
 ): Promise<readonly (Receipt | null)[]> {
   const handle = recogniseHandle(tx)
   const batch = await makeBatch(outbox, input)
-  await assertInTransaction(outbox, handle)
-  if (batch.drafts.length === 0) return []
-  const rows = await handle.run(insertMessages(outbox.names, batch, wakeOf(outbox, handle)))
+  const wake = wakeOf(outbox, handle)
+  if (batch.drafts.length === 0) return assertInside(handle).then(() => [])
+  const rows = await runInside(outbox, handle, (mark) => insertMessages(outbox.names, batch, { wake, mark }))
   const written = new Map(rows.map((row) => [row.id, receiptOf(row)]))
   return batch.drafts.map((draft) => written.get(draft.id) ?? null)
 }
@@ -62,7 +64,13 @@ export async function publishNow(
   database: Database,
   publication: Publication,
 ): Promise<Receipt | null> {
-  return insertOne(outbox, database, await makeDraft(outbox, publication))
+  const draft = await makeDraft(outbox, publication)
+  const rows = await run(
+    outbox,
+    database,
+    insertMessage(outbox.names, draft, { wake: wakeOf(outbox, database), mark: null }),
+  )
+  return rows[0] === undefined ? null : receiptOf(rows[0])
 }
 
 /** True when this call deleted the waiting timer; final when the caller commits. */
@@ -74,8 +82,8 @@ export async function cancelTimer(
   const handle = recogniseHandle(tx)
   assertQueue(queue, outbox.queues)
   assertValue('OUTBOX_INVALID_OPTION', { label: 'timerId', check: name(1024), value: timerId })
-  await assertInTransaction(outbox, handle)
-  const rows = await handle.run(cancelTimerStatement(outbox.names, queue, timerId))
+  const cancel = (mark: string | null) => cancelTimerStatement(outbox.names, { queue, timerId, mark })
+  const rows = await runInside(outbox, handle, cancel)
   return rows.length > 0
 }
 
@@ -88,45 +96,73 @@ export async function pending(
   const handle = recogniseHandle(tx)
   if (options?.queue !== undefined) assertQueue(options.queue, outbox.queues)
   assertOptions(options, { queue: () => null, limit: wholeNumber(1, 100_000) }, 'the options of pending')
-  await assertInTransaction(outbox, handle)
-  const rows = await handle.run(peekPending(outbox.names, options?.queue ?? null, options?.limit ?? 1_000))
+  const { queue = null, limit = 1_000 } = options ?? {}
+  const rows = await runInside(outbox, handle, (mark) => peekPending(outbox.names, { queue, limit, mark }))
   return rows.map((row) => pendingMessage(outbox, row))
 }
 
-async function insertOne(
-  outbox: Publishing,
-  handle: Executor & { readonly singleSession: boolean },
-  draft: Draft,
-): Promise<Receipt | null> {
-  const rows = await handle.run(insertMessage(outbox.names, draft, wakeOf(outbox, handle)))
-  return rows[0] === undefined ? null : receiptOf(rows[0])
-}
+// The same for all: messages published at once on one connection must not take each other's mark for the end of the transaction.
+const mark = 'open'
 
 /**
- * Refuses a handle that is not inside a transaction: the message would be committed on its own, whatever becomes of the
- * caller's rows. Free where the handle can tell; otherwise one more round trip asks Postgres.
+ * Runs a statement in the caller's transaction, or refuses: outside one the message would be committed on its own, whatever becomes of
+ * the caller's rows. The handle is asked and the statement sent without a pause between, so that nothing can come between. Where the
+ * handle cannot tell, the statement itself finds out by a mark, which costs one more round trip.
  */
-async function assertInTransaction(outbox: Publishing, handle: Handle): Promise<void> {
+async function runInside<Row>(
+  outbox: Publishing,
+  handle: Handle,
+  make: (mark: string | null) => Statement<Row>,
+): Promise<readonly Row[]> {
   const state = handle.transactionState()
-  if (state.inside === true) return
   if (state.inside === false) throw notInTransaction(handle, state.because)
+  if (state.inside === true) return run(outbox, handle, make(null))
+  await handle.run(markTransaction(mark))
+  const rows = await run(outbox, handle, make(mark))
+  if (rows.length === 0) await assertMarked(handle)
+  return rows
+}
+
+/** The check alone, for an empty batch. */
+async function assertInside(handle: Handle): Promise<void> {
+  const state = handle.transactionState()
+  if (state.inside === false) throw notInTransaction(handle, state.because)
+  if (state.inside === true) return
+  await handle.run(markTransaction(mark))
+  await assertMarked(handle)
+}
+
+async function assertMarked(handle: Handle): Promise<void> {
+  const [row] = await handle.run(readMark(mark))
+  if (row?.inside !== 'true') throw notInTransaction(handle, 'no transaction is open on this connection')
+}
+
+/** Only the database can fail here: the input was checked. Tables that were never made are the commonest reason. */
+async function run<Row>(
+  outbox: Publishing,
+  executor: Executor,
+  statement: Statement<Row>,
+): Promise<readonly Row[]> {
   try {
-    await handle.run(lockForPublishing(outbox.names))
+    return await executor.run(statement)
   } catch (error) {
-    if (sqlStateOf(error) !== sqlState.noActiveTransaction) throw error
-    throw notInTransaction(handle, 'no transaction is open on this connection', error)
+    throw orSchemaMissing(error, outbox.names.messages)
   }
 }
 
-function notInTransaction(handle: Handle, because: string, cause?: unknown): OutboxError {
+function notInTransaction(handle: Handle, because: string): OutboxError {
   const sentence = `the ${handle.client} handle is not inside a transaction: ${because}`
-  return new OutboxError('OUTBOX_NOT_IN_TRANSACTION', sentence, cause === undefined ? undefined : { cause })
+  return new OutboxError('OUTBOX_NOT_IN_TRANSACTION', sentence)
 }
 
 function wakeOf(outbox: Publishing, handle: { readonly singleSession: boolean }): Wake {
   return outbox.wake === 'quiet' && handle.singleSession ? 'always' : outbox.wake
 }
 
-function receiptOf(row: InsertedRow): Receipt {
-  return { id: row.id, seq: row.seq }
+/** A row without these members was renamed on its way: by a `transform` of the client, or an own handle's `query`. */
+function receiptOf({ id, seq }: InsertedRow): Receipt {
+  if (id !== undefined && seq !== undefined) return { id, seq }
+  const sentence =
+    'the message was written, but the client renames the columns of its answer: its receipt cannot be read'
+  throw new OutboxError('OUTBOX_UNKNOWN_HANDLE', sentence)
 }

@@ -1,9 +1,6 @@
 import type { Statement } from '../sql/statement.ts'
 
-/**
- * Something that runs a statement: a connection, a pool, or a transaction of the caller's. `singleSession`, where it
- * matters: one session serves everybody (PGlite), so advisory locks tell nothing and publishers always notify.
- */
+/** Something that runs a statement: a connection, a pool, or a transaction of the caller's. */
 export interface Executor {
   run<Row>(statement: Statement<Row>): Promise<readonly Row[]>
 }
@@ -11,7 +8,10 @@ export interface Executor {
 /** What the outbox's own work runs on: statements on their own, and transactions of ours. */
 export interface Database extends Executor {
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
+  /** One session serves everybody (PGlite): advisory locks tell nothing there, so publishers always notify. */
   readonly singleSession: boolean
+  /** Hears of idle connections that broke, until the returned function is called. With pg, unheard they end the process. */
+  onIdleError?(listener: (error: unknown) => void): () => void
 }
 
 /** Whether a handle is inside a transaction: only sometimes can the handle itself tell. */

@@ -24,8 +24,8 @@ function fakePool(failing: string | null = null) {
     released.push(destroy)
   }
   const client = Object.assign(new EventEmitter(), { query, release })
-  const pool = { totalCount: 0, query, connect: async () => client }
-  return { database: recogniseDatabase(pool)!, client, texts, released }
+  const pool = Object.assign(new EventEmitter(), { totalCount: 0, query, connect: async () => client })
+  return { database: recogniseDatabase(pool)!, pool, client, texts, released }
 }
 
 describe('the executor of pg', () => {
@@ -66,15 +66,47 @@ describe('the executor of pg', () => {
     expect(released).toEqual([true])
   })
 
-  test.each([null, 'commit'])(
-    'a transaction leaves no listener on the client it gives back (case %#)',
+  test('a transaction leaves no listener on the client it gives back', async () => {
+    const { database, client } = fakePool()
+    await database.transaction((tx) => tx.run(statement))
+
+    expect(client.listenerCount('error')).toBe(0)
+  })
+
+  test.each(['begin isolation level read committed', 'select $1', 'commit'])(
+    'when %s fails, what the destroyed client still says while it closes does not end the process',
     async (failing) => {
       const { database, client } = fakePool(failing)
       await Promise.allSettled([database.transaction((tx) => tx.run(statement))])
 
-      expect(client.listenerCount('error')).toBe(0)
+      expect(() => client.emit('error', new Error('connection lost'))).not.toThrow()
+      expect(client.listenerCount('error')).toBe(1)
     },
   )
+
+  test('an idle connection that breaks is heard of, until nobody wants to', () => {
+    const { database, pool } = fakePool()
+    const heard: unknown[] = []
+    const [first, second] = [new Error('first'), new Error('second')]
+    const deafen = database.onIdleError?.((error) => heard.push(error))
+    pool.emit('error', first)
+    deafen?.()
+
+    expect(heard).toEqual([first])
+    expect(pool.listenerCount('error')).toBe(0)
+    expect(() => pool.emit('error', second)).toThrow(second)
+  })
+
+  test('who stops listening leaves the listeners of others alone', () => {
+    const { database, pool } = fakePool()
+    const heard: unknown[] = []
+    const deafen = database.onIdleError?.(() => {})
+    database.onIdleError?.((error) => heard.push(error))
+    deafen?.()
+    pool.emit('error', 'broken')
+
+    expect(heard).toEqual(['broken'])
+  })
 
   test('a pool without a free client fails the transaction', async () => {
     const pool = { totalCount: 0, query: () => {}, connect: () => Promise.reject(new Error('exhausted')) }
@@ -138,6 +170,39 @@ describe('the executor of an own client', () => {
 
     expect(await recogniseHandle(own).run(statement)).toBe(rows)
     expect(own.calls).toEqual([{ text: 'select $1', values: [1] }])
+  })
+
+  test.each([
+    [{ rows }, /got `\{"rows":\[\{"a":1\}\]\}` \(object\)/],
+    [undefined, /got `undefined`\. /],
+    [null, /got `null`\. /],
+    [1, /got `1` \(number\)/],
+    ['rows', /got `"rows"` \(string\)/],
+    [new Set(rows), /got `Set` \(object\)/],
+    [{ length: 1, 0: rows[0] }, /\(object\)/],
+  ])('rows that are no array are refused (case %#)', async (answer, said) => {
+    const query = async (): Promise<unknown> => answer
+    const database = recogniseDatabase({
+      query,
+      transaction: (work: (tx: unknown) => unknown) => work({ query }),
+    })!
+    const attempts = [
+      recogniseHandle({ query, inTransaction: true }).run(statement),
+      database.run(statement),
+      database.transaction((tx) => tx.run(statement)),
+    ]
+
+    for (const attempt of attempts) {
+      await expect(attempt).rejects.toMatchObject({
+        code: 'OUTBOX_UNKNOWN_HANDLE',
+        message: expect.stringMatching(said),
+      })
+      await expect(attempt).rejects.toThrow(/^expected `query` to give an array of rows, /)
+    }
+  })
+
+  test('no rows are an array, too', async () => {
+    expect(await recogniseHandle({ query: async () => [], inTransaction: true }).run(statement)).toEqual([])
   })
 
   test('inTransaction is called on its object', () => {

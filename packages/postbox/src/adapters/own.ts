@@ -1,3 +1,5 @@
+import { OutboxError } from '../core/errors.ts'
+import { show } from '../core/show.ts'
 import type { Statement } from '../sql/statement.ts'
 import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
@@ -40,7 +42,12 @@ function database(candidate: object): Database | null {
 function executor(client: Pick<OwnHandle, 'query'>): Executor {
   return {
     async run<Row>(statement: Statement<Row>) {
-      return (await client.query(statement.text, statement.values)) as readonly Row[]
+      const rows: unknown = await client.query(statement.text, statement.values)
+      if (Array.isArray(rows)) return rows
+      throw new OutboxError(
+        'OUTBOX_UNKNOWN_HANDLE',
+        `expected \`query\` to give an array of rows, got ${show(rows)}`,
+      )
     },
   }
 }

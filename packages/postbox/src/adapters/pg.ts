@@ -12,6 +12,8 @@ interface Queryable {
 interface Client extends Queryable {
   /** 'I' idle, 'T' in a block, 'E' in a failed block. From pg 8.21 on. */
   getTransactionStatus?(): string | null
+  /** False while a statement is under way. */
+  readonly readyForQuery?: boolean
 }
 
 interface PoolClient extends Client {
@@ -22,6 +24,8 @@ interface PoolClient extends Client {
 
 interface Pool extends Queryable {
   connect(): Promise<PoolClient>
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  removeListener(event: 'error', listener: (error: unknown) => void): unknown
 }
 
 function handle(candidate: object): Handle | null {
@@ -42,6 +46,10 @@ function database(candidate: object): Database | null {
     ...executor(candidate),
     singleSession: false,
     transaction: (work) => inTransaction(candidate, work),
+    onIdleError: (listener) => {
+      candidate.on('error', listener)
+      return () => candidate.removeListener('error', listener)
+    },
   }
 }
 
@@ -55,14 +63,14 @@ async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>):
     await client.query('begin isolation level read committed', [])
     const result = await work(executor(client))
     await client.query('commit', [])
+    client.removeListener('error', ignore)
     client.release()
     return result
   } catch (error) {
-    // Closing the connection rolls back whatever state it is in, and works on a broken one, too.
+    // Closing the connection rolls back whatever state it is in, and works on a broken one, too. The listener stays on it: it may
+    // still have something to say while it closes.
     client.release(true)
     throw error
-  } finally {
-    client.removeListener('error', ignore)
   }
 }
 
@@ -81,12 +89,12 @@ const aPool: TransactionState = {
     'this is a pool, which may run each statement on another connection: pass the client that ran BEGIN',
 }
 
+/** What the client knows is as old as its last answer: while a statement is under way (it may be a ROLLBACK), it knows nothing. */
 function stateOf(client: Client): TransactionState {
   const status = client.getTransactionStatus?.()
-  if (status === undefined) return { inside: 'unknown' }
+  if (status === undefined || client.readyForQuery === false) return { inside: 'unknown' }
   if (status === 'T') return { inside: true }
-  if (status === 'E')
-    return { inside: false, because: 'its transaction has already failed and can only be rolled back' }
+  if (status === 'E') return { inside: false, because: 'its transaction has already failed: ROLLBACK first' }
   return {
     inside: false,
     because: 'no transaction is open on this client: BEGIN was not awaited, or it has ended',

@@ -16,11 +16,12 @@ function callable(methods: readonly string[]): object {
 }
 
 const pgPool = instance(['query', 'connect', 'end'], { totalCount: 0 })
-const pgClient = (status?: string | null): object =>
+const pgClient = (status?: string | null, members: object = {}): object =>
   instance(
     ['query', 'connect', 'escapeIdentifier', 'end'],
-    status === undefined ? {} : { getTransactionStatus: () => status },
+    status === undefined ? members : { getTransactionStatus: () => status, ...members },
   )
+const [busy, ready] = [{ readyForQuery: false }, { readyForQuery: true }]
 const sqlRoot = callable(['unsafe', 'typed', 'json', 'begin', 'reserve', 'end'])
 const sqlTransaction = callable(['unsafe', 'typed', 'json', 'savepoint'])
 const sqlReserved = callable(['unsafe', 'typed', 'json', 'release'])
@@ -52,6 +53,11 @@ describe('recogniseHandle', () => {
     ['a pg client in a failed transaction', pgClient('E'), { client: 'pg', inside: false }],
     ['a pg client that is not connected', pgClient(null), { client: 'pg', inside: false }],
     ['an old pg client that cannot tell', pgClient(), { client: 'pg', inside: 'unknown' }],
+    ['a pg client that waits for an answer', pgClient('T', busy), { client: 'pg', inside: 'unknown' }],
+    ['a pg client whose BEGIN is under way', pgClient('I', busy), { client: 'pg', inside: 'unknown' }],
+    ['a pg client whose ROLLBACK is under way', pgClient('E', busy), { client: 'pg', inside: 'unknown' }],
+    ['a pg client that waits for nothing', pgClient('T', ready), { client: 'pg', inside: true }],
+    ['an idle pg client that waits for nothing', pgClient('I', ready), { client: 'pg', inside: false }],
     ['a pg pool', pgPool, { client: 'pg', inside: false }],
     ['the handle of sql.begin', sqlTransaction, { client: 'postgres.js', inside: true }],
     ['the handle of sql.reserve', sqlReserved, { client: 'postgres.js', inside: 'unknown' }],
@@ -70,7 +76,7 @@ describe('recogniseHandle', () => {
 
   test.each([
     [pgPool, /this is a pool/],
-    [pgClient('E'), /already failed/],
+    [pgClient('E'), /already failed: ROLLBACK first$/],
     [pgClient('I'), /no transaction is open/],
     [sqlRoot, /sql\.begin/],
     [pglite, /db\.transaction/],
@@ -135,6 +141,31 @@ describe('recogniseHandle', () => {
     expect(() => recogniseHandle(candidate)).toThrow(
       expect.objectContaining({ code: 'OUTBOX_UNKNOWN_HANDLE' }),
     )
+  })
+})
+
+describe('what is said of what is no handle', () => {
+  class Later extends Promise<unknown> {}
+
+  test.each([
+    ['a Promise of a client', Promise.resolve(pgClient('T'))],
+    ['a call of an async function', (async () => pgClient('T'))()],
+  ])('%s: that an await is missing', (_title, candidate) => {
+    expect(() => recogniseHandle(candidate)).toThrow(
+      /^expected a transaction as the first argument, got `Promise` \(object\): an await is missing\. /,
+    )
+  })
+
+  test.each([
+    ['the word', 'Promise', /got `"Promise"` \(string\)\. /],
+    ['nothing', undefined, /got `undefined`\. /],
+    ['null', null, /got `null`\. /],
+    ['a client of another kind', new Map(), /got `Map` \(object\)\. /],
+    ['a promise of another kind', new Later(() => {}), /got `Later` \(object\)\. /],
+    ['a revoked proxy', revoked(), /got `unprintable` \(object\)\. /],
+  ])('%s: what it is, and nothing of an await', (_title, candidate, said) => {
+    expect(() => recogniseHandle(candidate)).toThrow(said)
+    expect(() => recogniseHandle(candidate)).not.toThrow(/await/)
   })
 })
 

@@ -13,9 +13,11 @@ const recognisers: readonly Recogniser[] = [pg, postgres, pglite, own]
 export function recogniseHandle(candidate: unknown): Handle {
   const found = isTouchable(candidate) ? first((recogniser) => recogniser.handle(candidate)) : null
   if (found !== null) return found
+  const given = show(candidate)
+  const missing = given === '`Promise` (object)' ? ': an await is missing' : ''
   throw new OutboxError(
     'OUTBOX_UNKNOWN_HANDLE',
-    `expected a transaction as the first argument, got ${show(candidate)}`,
+    `expected a transaction as the first argument, got ${given}${missing}`,
   )
 }
 

@@ -97,4 +97,18 @@ describe('makeBatch', () => {
 
     expect(answer).toBe('OUTBOX_BODY_TOO_LARGE')
   })
+
+  test('what the caller changes after the call changes nothing', async () => {
+    const options = { key: 'a' }
+    const bodies: unknown[] = [1, { n: 2 }, 3]
+    const making = makeBatch(rules, { queue: 'orders', bodies, options })
+    options.key = 'b'
+    ;(bodies[1] as { n: number }).n = 99
+    bodies[2] = 99
+    bodies.push(4)
+
+    const { drafts } = await making
+
+    expect(drafts.map(({ key, body }) => `${key} ${Buffer.from(body)}`)).toEqual(['a 1', 'a {"n":2}', 'a 3'])
+  })
 })

@@ -27,19 +27,25 @@ export async function makeBatch(rules: DraftRules, { queue, bodies, options }: B
   if (!Array.isArray(bodies)) {
     throw new OutboxError('OUTBOX_INVALID_BODY', `expected \`bodies\` to be an array, got ${show(bodies)}`)
   }
-  const drafts: Draft[] = []
-  for (let index = 0; index < bodies.length; index++) {
-    const body: unknown = bodies[index]
+  const begin = async (body: unknown, index: number): Promise<Draft> => {
     try {
       const own = typeof options === 'function' ? options(body as never, index) : options
-      drafts.push(await makeDraft(rules, { queue, body, options: own }))
+      return await makeDraft(rules, { queue, body, options: own })
     } catch (error) {
       throw OutboxError.at(`bodies[${index}]`, error)
     }
   }
+  // All are begun, and so read and encoded, before any is awaited: the caller may change what it passed meanwhile.
+  const begun = await Promise.allSettled(Array.from(bodies, begin))
+  const drafts = begun.map(draftOrThrow)
   assertDistinct(drafts, 'id')
   assertFits(drafts)
   return { queue, drafts, conflict: agreedConflict(drafts) }
+}
+
+function draftOrThrow(ended: PromiseSettledResult<Draft>): Draft {
+  if (ended.status === 'fulfilled') return ended.value
+  throw ended.reason
 }
 
 /** One statement has one conflict clause, and refuses to touch a row twice: both would fail in the caller's transaction. */

@@ -53,7 +53,13 @@ describe('writeBody', () => {
 
   test('a problem names the queue, the path and the value', async () => {
     await expect(write(withSchema(z.object({ orderId: z.number() })), { orderId: 'x' })).rejects.toThrow(
-      /^the body for queue "orders" is not valid: orderId: .*: got `\{"orderId":"x"\}` \(object\)/,
+      /^as it would be delivered: the body for queue "orders" is not valid: orderId: .*: got `\{"orderId":"x"\}` \(object\)/,
+    )
+  })
+
+  test('what is wrong with the value itself is not said of what would be delivered', async () => {
+    await expect(write(withSchema(z.unknown()), { total: 1n })).rejects.toThrow(
+      /^the body for queue "orders" is not valid: body\.total/,
     )
   })
 
@@ -112,6 +118,14 @@ describe('writeBody', () => {
 })
 
 describe('readBody', () => {
+  test('a refusal at delivery speaks of the body alone', async () => {
+    const stored = { bytes: Buffer.from('"x"'), contentType: null }
+
+    await expect(readBody(withSchema(z.number()), 'orders', stored)).rejects.toThrow(
+      /^the body for queue "orders" is not valid/,
+    )
+  })
+
   test('gives the output of the schema, awaited', async () => {
     const given = withSchema(z.object({ at: z.string().transform(async (at) => new Date(at)) }))
     const stored = { bytes: Buffer.from('{"at":"2026-01-01"}'), contentType: null }

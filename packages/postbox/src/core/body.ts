@@ -43,7 +43,7 @@ export async function writeBody(rules: BodyRules, input: BodyInput): Promise<Sto
     throw new OutboxError('OUTBOX_BODY_TOO_LARGE', sentence)
   }
   const mayFail = schema !== null || codec !== undefined || input.label !== undefined
-  if (mayFail) await readBody(rules, input.queue, result)
+  if (mayFail) await readBody(rules, input.queue, result).catch(asPublished)
   return result
 }
 
@@ -88,6 +88,11 @@ async function runSchema(
 
 function codecOf(rules: BodyRules, queue: string): Codec | undefined {
   return rules.queues?.[queue]?.codec ?? rules.codec
+}
+
+/** The publisher passed a Date and reads of a string: say that the check is made on what will arrive. */
+function asPublished(error: unknown): never {
+  throw OutboxError.at('as it would be delivered', error)
 }
 
 /** The schema to run; null when there is none, or only a type. */

@@ -47,6 +47,40 @@ describe('makeDraft', () => {
     expect(await draft('x', { timerId: 't' })).toMatchObject({ conflict: 'keep' })
   })
 
+  test('options that the caller changes after the call do not change the message', async () => {
+    const at = new Date(1_000)
+    const headers: Record<string, string> = { tenant: 'a' }
+    const options = { key: 'a', timerId: 'a', at, headers, correlationId: 'a', onConflict: 'keep', id: newId }
+    // A schema is awaited, so that there is a time after the call and before the message.
+    const making = draft(1, options, { ...rules, queues: { orders: { body: z.number() } } })
+    Object.assign(options, {
+      key: 'b',
+      timerId: undefined,
+      correlationId: 'b',
+      onConflict: 'replace',
+      id: 'b',
+    })
+    Object.assign(headers, { tenant: 'b' })
+    at.setTime(2_000)
+
+    expect(await making).toMatchObject({
+      id: newId,
+      key: 'a',
+      timerId: 'a',
+      conflict: 'keep',
+      schedule: { kind: 'at', epochMs: 1_000 },
+      headers: { tenant: 'a', 'correlation-id': 'a' },
+    })
+  })
+
+  test('a body that the caller changes after the call does not change the message', async () => {
+    const body = { orderId: 1 }
+    const making = draft(body, undefined, { ...rules, queues: { orders: { body: z.unknown() } } })
+    body.orderId = 2
+
+    expect(Buffer.from((await making).body).toString()).toBe('{"orderId":1}')
+  })
+
   // U-ENC-04
   test('headers of the caller stand beside those of the envelope', async () => {
     const { headers } = await draft('x', { headers: { tenant: 'a' }, correlationId: 'c' })

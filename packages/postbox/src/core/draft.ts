@@ -30,18 +30,18 @@ export async function makeDraft(rules: DraftRules, { queue, body, options }: Pub
   const headers = readHeaders(options?.headers)
   const label = takeOwn(headers, contentTypeHeader, options?.contentType)
   const correlationId = takeOwn(headers, correlationIdHeader, options?.correlationId)
-  const stored = await writeBody(rules, { queue, body, label })
-  if (stored.contentType !== null) headers.set(contentTypeHeader, stored.contentType)
-  if (correlationId !== undefined) headers.set(correlationIdHeader, correlationId)
-  return {
+  // Read before anything is awaited: the caller may use the object for its next message meanwhile.
+  const own = {
     id: options?.id?.toLowerCase() ?? rules.newId(),
     queue,
     key: options?.key ?? null,
     timerId: options?.timerId ?? null,
     conflict: options?.timerId === undefined ? 'none' : (options.onConflict ?? 'keep'),
-    body: stored.bytes,
-    headers: headersToStore(headers, rules.maxBodyBytes),
     schedule,
     generation: rules.generation,
-  }
+  } as const
+  const stored = await writeBody(rules, { queue, body, label })
+  if (stored.contentType !== null) headers.set(contentTypeHeader, stored.contentType)
+  if (correlationId !== undefined) headers.set(correlationIdHeader, correlationId)
+  return { ...own, body: stored.bytes, headers: headersToStore(headers, rules.maxBodyBytes) }
 }

@@ -9,9 +9,9 @@ export const catalogue = {
   OUTBOX_INVALID_QUEUE: 'A queue is named by a string of 1 to 255 bytes of valid Unicode without NUL.',
   OUTBOX_UNKNOWN_QUEUE: 'Add the queue to `queues` of createOutbox, or correct the name.',
   OUTBOX_INVALID_BODY:
-    'Publish what the queue can carry: JSON values, a string, bytes or null, valid for its schema.',
+    'Publish what the queue can carry: JSON values, a string, bytes or null, valid for its schema after it was encoded and decoded.',
   OUTBOX_BODY_TOO_LARGE:
-    'Store the large part elsewhere and publish a reference to it, or raise `maxBodyBytes`.',
+    'Store the large part elsewhere and publish a reference to it, raise `maxBodyBytes`, or publish a batch in parts.',
   OUTBOX_INVALID_HEADERS:
     'Headers are a plain object of strings; content type and correlation id have options of their own.',
   OUTBOX_INVALID_TIME:
@@ -19,7 +19,7 @@ export const catalogue = {
   OUTBOX_UNKNOWN_HANDLE:
     'Pass the transaction of pg, postgres.js or PGlite as it is, or `{ query(text, values), inTransaction }`.',
   OUTBOX_NOT_IN_TRANSACTION:
-    'Begin a transaction and pass the handle that owns it, so that the message commits with your rows; or use publishNow.',
+    'Begin a transaction and pass the handle that owns it: the message must commit with your rows. To publish without one, use publishNow.',
   OUTBOX_NO_AMBIENT_TRANSACTION:
     'Call `outbox.current` inside `outbox.within(tx, work)`, or pass the transaction yourself.',
   OUTBOX_NO_DATABASE:
@@ -31,6 +31,8 @@ export const catalogue = {
   OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
   OUTBOX_SCHEMA_NEWER:
     'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
+  OUTBOX_UNSUPPORTED_DATABASE:
+    'Use a database with the encoding UTF8: in any other, a key or a header could fail inside your transaction.',
   OUTBOX_TABLE_TAKEN:
     'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
 } as const satisfies Record<`OUTBOX_${string}`, string>

@@ -68,10 +68,10 @@ describe('toJson', () => {
 
   test.each([
     [new Date(0), /^is a Date/],
-    [new Map([[1, 2]]), /^is a Map/],
-    [new Set([1]), /^is a Set/],
-    [/a/g, /^is a RegExp/],
-    [new TypeError('x'), /^is a TypeError/],
+    [new Map([[1, 2]]), /^is of type Map, which JSON would lose$/],
+    [new Set([1]), /^is of type Set, which JSON would lose$/],
+    [/a/g, /^is of type RegExp, which JSON would lose$/],
+    [new TypeError('x'), /^is of type Error, which JSON would lose$/],
     [Buffer.from('x'), /^is binary/],
     [new Float64Array(1), /^is binary/],
     [new ArrayBuffer(1), /^is binary/],
@@ -86,12 +86,16 @@ describe('toJson', () => {
   })
 
   test.each([
-    ['a boxed NaN, which becomes null', Object(Number.NaN)],
-    ['a WeakMap', new WeakMap()],
-    ['URLSearchParams', new URLSearchParams('a=1')],
-    ['shared memory', new SharedArrayBuffer(4)],
-  ])('refuses %s: JSON would lose it', (_title, value) => {
-    expect(toJson({ value }, 'refuse').ok).toBe(false)
+    ['a boxed NaN, which becomes null', Object(Number.NaN), 'Number'],
+    ['a WeakMap', new WeakMap(), 'WeakMap'],
+    ['URLSearchParams', new URLSearchParams('a=1'), 'URLSearchParams'],
+    ['shared memory', new SharedArrayBuffer(4), 'SharedArrayBuffer'],
+  ])('refuses %s, and says of what type it is', (_title, value, type) => {
+    expect(toJson({ value }, 'refuse')).toEqual({
+      ok: false,
+      path: 'body.value',
+      problem: `is of type ${type}, which JSON would lose`,
+    })
   })
 
   test('an object that is there twice, without a circle, is written twice', () => {

@@ -83,14 +83,12 @@ function objectProblem(value: object, { lossy, above }: Place): string | null {
   if (lossy === 'allow') return null
   if (value instanceof Date)
     return 'is a Date, which arrives as a string: send toISOString() or give the queue a schema'
-  if (value instanceof Map || value instanceof Set)
-    return `is a ${value.constructor.name}, which JSON turns into {}`
-  if (value instanceof RegExp || value instanceof Error)
-    return `is a ${value.constructor.name}, which JSON turns into {}`
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     return 'is binary: publish the bytes alone, or as base64'
+  // Map, Set, Error, RegExp, URLSearchParams …: what they hold is not in members of their own, so JSON makes {} of them.
   const tag = Object.prototype.toString.call(value).slice(8, -1)
-  if (tag !== 'Object' && tag !== 'Array' && !hasToJson(value)) return `is a ${tag}, which JSON would lose`
+  if (tag !== 'Object' && tag !== 'Array' && !hasToJson(value))
+    return `is of type ${tag}, which JSON would lose`
   return null
 }
 

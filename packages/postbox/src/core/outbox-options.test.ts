@@ -106,6 +106,18 @@ describe('resolveOutboxOptions', () => {
     expect(resolve(options)).toThrow(invalid)
   })
 
+  test.each([
+    ['zod', z.number()],
+    ['valibot', v.number()],
+    ['arktype', type('number')],
+    ['a type only', typed<number>()],
+  ])('a schema of %s in place of a queue is answered by how to write it', (_title, schema) => {
+    expect(resolve({ queues: { orders: schema } })).toThrow(invalid)
+    expect(resolve({ queues: { orders: schema } })).toThrow(
+      /^queue "orders" is a schema: write \{ body: schema \}\. /,
+    )
+  })
+
   test('a schema whose validate is no function is refused when the outbox is made, not at the first publish', () => {
     expect(resolve({ queues: { orders: { body: { '~standard': { version: 1, validate: 1 } } } } })).toThrow(
       invalid,

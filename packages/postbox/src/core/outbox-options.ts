@@ -124,6 +124,7 @@ function nested(value: unknown, check: (value: Record<string, unknown>) => strin
 function queueProblems(queues: Record<string, unknown>): string[] {
   return Object.entries(queues).flatMap(([queue, definition]) => {
     const inName = name(255)(queue)
+    if (isStandardSchema(definition)) return [`queue "${queue}" is a schema: write { body: schema }`]
     const inQueue = optionProblems(definition, queueShape, `queue "${queue}"`).map(
       (text) => `queue "${queue}": ${text}`,
     )

@@ -6,23 +6,23 @@ import { assertOptions, type Check, expected, name, oneOf, type Shape } from './
 
 /** When the message becomes due: at once, after a delay, or at a time. */
 export type Due =
-  | { readonly delayMs?: number; readonly at?: never }
-  | { readonly delayMs?: never; readonly at: Instant }
+  | { readonly delayMs?: number | undefined; readonly at?: undefined }
+  | { readonly delayMs?: undefined; readonly at: Instant | undefined }
 
 export type PublishOptions<TimerId extends string = string> = Due & {
   /** Messages of one key belong together (an order's id, say). At most 1,024 bytes. */
-  readonly key?: string
-  readonly headers?: Headers
+  readonly key?: string | undefined
+  readonly headers?: Headers | undefined
   /** Ties messages of one business transaction together. @default the header `correlation-id`, else the message's id */
-  readonly correlationId?: string
+  readonly correlationId?: string | undefined
   /** The label of a body given as bytes. @default 'application/octet-stream' */
-  readonly contentType?: string
+  readonly contentType?: string | undefined
   /** At most one waiting message per queue and `timerId`: publishing again is answered by null. */
-  readonly timerId?: TimerId
+  readonly timerId?: TimerId | undefined
   /** What happens when the timer already waits: it is kept, or its body and due time are replaced. @default 'keep' */
-  readonly onConflict?: 'keep' | 'replace'
+  readonly onConflict?: 'keep' | 'replace' | undefined
   /** The message's identity, a UUID of yours. @default a new UUIDv7 */
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 const anything: Check = () => null

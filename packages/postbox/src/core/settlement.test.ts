@@ -22,13 +22,25 @@ describe('settle', () => {
   })
 
   test('a failed message comes back after the backoff of its attempt, with its error', () => {
-    expect(settle(lease, { kind: 'fail', error: new TypeError('bad') }, 0.5)).toEqual({
+    const thrown = new TypeError('bad')
+
+    expect(settle(lease, { kind: 'fail', error: thrown }, 0.5)).toEqual({
       write: 'reschedule',
       lease,
       delayMs: 3_000,
       error: 'TypeError: bad',
+      thrown,
     })
   })
+
+  test.each([new TypeError('bad'), 'a\u0000b', undefined, null])(
+    'what was thrown goes to the log as it was (case %#)',
+    (error) => {
+      const settlement = settle(lease, { kind: 'fail', error }, 0)
+
+      expect('thrown' in settlement && Object.is(settlement.thrown, error)).toBe(true)
+    },
+  )
 
   test('an error that would fail the write itself is cleaned', () => {
     expect(settle(lease, { kind: 'fail', error: 'a\u0000b' }, 0)).toMatchObject({ error: 'a\ufffdb' })

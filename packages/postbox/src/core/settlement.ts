@@ -5,10 +5,16 @@ import type { Outcome } from './outcome.ts'
 import { backoffMs } from './retry.ts'
 import { unreachable } from './unreachable.ts'
 
-/** What the row will become; the only input of a flush. */
+/** What the row will become; the only input of a flush. `error` is stored, `thrown` is for the log. */
 export type Settlement =
   | { readonly write: 'delete'; readonly lease: Lease }
-  | { readonly write: 'reschedule'; readonly lease: Lease; readonly delayMs: number; readonly error: string }
+  | {
+      readonly write: 'reschedule'
+      readonly lease: Lease
+      readonly delayMs: number
+      readonly error: string
+      readonly thrown: unknown
+    }
 
 /** `random` in [0, 1) spreads the retries. */
 export function settle(lease: Lease, outcome: Outcome, random: number): Settlement {
@@ -21,6 +27,7 @@ export function settle(lease: Lease, outcome: Outcome, random: number): Settleme
         lease,
         delayMs: backoffMs(lease.attempt, random),
         error: describeError(outcome.error),
+        thrown: outcome.error,
       }
     default:
       return unreachable(outcome)

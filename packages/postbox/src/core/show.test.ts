@@ -33,8 +33,6 @@ describe('show', () => {
     [0, '`0` (number)'],
     [Number.NaN, '`NaN` (number)'],
     [7n, '`7n` (bigint)'],
-    [undefined, '`undefined` (undefined)'],
-    [null, '`null` (null)'],
     [true, '`true` (boolean)'],
     [Symbol('id'), '`Symbol(id)` (symbol)'],
     [[1, 2n], '`[1,"2n"]` (array)'],
@@ -50,6 +48,13 @@ describe('show', () => {
     [circular, '`unprintable` (object)'],
     [thrower, '`unprintable` (object)'],
   ])('prints a value and its kind (case %#)', (value, text) => {
+    expect(show(value)).toBe(text)
+  })
+
+  test.each([
+    [undefined, '`undefined`'],
+    [null, '`null`'],
+  ])('prints no kind that only repeats the value (case %#)', (value, text) => {
     expect(show(value)).toBe(text)
   })
 

@@ -3,17 +3,17 @@ const limit = 120
 /** Prints a value for an error message: short, on one line, and never throwing, whatever the value does when touched. */
 export function show(value: unknown): string {
   try {
-    return `\`${clip(String(print(value)))}\` (${kindOf(value)})`
+    // A kind that only repeats the value says nothing.
+    const kind = value === undefined || value === null ? '' : ` (${kindOf(value)})`
+    return `\`${clip(String(print(value)))}\`${kind}`
   } catch {
     return `\`unprintable\` (${typeof value})`
   }
 }
 
-/** The type as a reader would name it: `null` and `array` are not "object". */
+/** The type as a reader would name it: an array is not an "object". */
 function kindOf(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'array'
-  return typeof value
+  return Array.isArray(value) ? 'array' : typeof value
 }
 
 function print(value: unknown): string {

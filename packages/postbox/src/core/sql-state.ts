@@ -1,6 +1,5 @@
 /** The SQLSTATEs we decide by, by name. */
 export const sqlState = {
-  noActiveTransaction: '25P01',
   undefinedTable: '42P01',
 } as const
 

@@ -37,7 +37,7 @@ describe('optionProblems', () => {
 
   test('null is a value, not an absent option', () => {
     expect(optionProblems({ key: null }, shape, 'the options')).toEqual([
-      'expected `key` to be a non-empty string, got `null` (null)',
+      'expected `key` to be a non-empty string, got `null`',
     ])
   })
 

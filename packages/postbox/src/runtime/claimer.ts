@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import type { Executor } from '../adapters/executor.ts'
 import type { Lease } from '../core/lease.ts'
 import { type ClaimedRow, claimMessages, type Lane } from '../sql/claim-messages.ts'
-import { dateFrom, headersFrom, numberFrom } from '../sql/columns.ts'
+import { bytesFrom, dateFrom, headersFrom, numberFrom } from '../sql/columns.ts'
 import type { Names } from '../sql/names.ts'
 import type { Subscription } from './subscription.ts'
 
 export interface Claimer {
-  /** Up to `slots` leases, oldest first; empty when nothing is ready. */
-  claim(slots: number): Promise<readonly Lease[]>
+  /** Up to `slots` leases: what is due first, then fresh ones, each oldest first. Claims nothing more once halted. */
+  claim(slots: number, halt: AbortSignal): Promise<readonly Lease[]>
 }
 
 export function createClaimer(executor: Executor, names: Names, subscription: Subscription): Claimer {
@@ -22,11 +22,17 @@ export function createClaimer(executor: Executor, names: Names, subscription: Su
     return rows.map((row) => leaseOf(row, token)).sort(bySeq)
   }
   return {
-    async claim(slots) {
+    async claim(slots, halt) {
       // What was promised for a time comes first: a backlog of fresh messages must not make every timer late.
       const due = await claimLane('due', slots)
-      if (due.length === slots) return due
-      return [...due, ...(await claimLane('fresh', slots - due.length))]
+      if (due.length === slots || halt.aborted) return due
+      try {
+        return [...due, ...(await claimLane('fresh', slots - due.length))]
+      } catch (error) {
+        // Those that were claimed must run now, or they would wait for their lease to end. The next claim fails again, if it must.
+        if (due.length > 0) return due
+        throw error
+      }
     },
   }
 }
@@ -38,10 +44,10 @@ function leaseOf(row: ClaimedRow, token: string): Lease {
     seq: row.seq,
     queue: row.queue,
     key: row.key,
-    body: row.body,
+    body: bytesFrom(row.body),
     headers: headersFrom(row.headers),
-    attempt: row.attempts + 1,
-    deliveries: row.deliveries,
+    attempt: Number(row.attempts) + 1,
+    deliveries: Number(row.deliveries),
     createdAt: dateFrom(row.created),
     generation: numberFrom(row.generation),
   }

@@ -1,11 +1,16 @@
 import type { Database, Executor } from '../adapters/executor.ts'
 import { OutboxError } from '../core/errors.ts'
 import type { SchemaSqlOptions } from '../core/schema-sql-options.ts'
-import { sqlState, sqlStateOf } from '../core/sql-state.ts'
 import { currentVersion, migrations } from '../sql/migrations/index.ts'
 import type { Names } from '../sql/names.ts'
 import { createMeta, stepStatements } from '../sql/schema-script.ts'
-import { type AppliedStep, lockForMigrating, readAppliedSteps, readSchemaState } from '../sql/schema-state.ts'
+import {
+  type AppliedStep,
+  lockForMigrating,
+  orSchemaMissing,
+  readAppliedSteps,
+  readSchemaState,
+} from '../sql/schema-state.ts'
 
 /**
  * Brings the schema to this build's version, in one transaction under an advisory lock: any number of processes may call it
@@ -28,38 +33,48 @@ export async function migrate(
 /** Resolves when this build can work on the schema: one query, at start. */
 export async function assertSchema(executor: Executor, names: Names): Promise<void> {
   const steps = await appliedSteps(executor, names)
-  const version = steps.at(-1)?.version ?? 0
+  const version = versionOf(steps)
   if (version < currentVersion) {
     const sentence = `the schema of ${names.messages} is at version ${version}, this postbox needs ${currentVersion}`
     throw new OutboxError('OUTBOX_SCHEMA_OUTDATED', sentence)
   }
   // A later version's schema serves us too, unless one of its steps says otherwise: rolling deploys depend on it.
-  if (steps.some((step) => step.version > currentVersion && step.breaking)) throw newerSchema(names, version)
+  if (steps.some((step) => Number(step.version) > currentVersion && step.breaking === 'true'))
+    throw newerSchema(names, version)
 }
 
 async function appliedSteps(executor: Executor, names: Names): Promise<readonly AppliedStep[]> {
   try {
     return await executor.run(readAppliedSteps(names))
-  } catch (cause) {
-    if (sqlStateOf(cause) !== sqlState.undefinedTable) throw cause
-    throw new OutboxError('OUTBOX_SCHEMA_MISSING', `there is no ${names.meta} in this database`, { cause })
+  } catch (error) {
+    throw orSchemaMissing(error, names.meta)
   }
 }
 
 /** The version that is there: 0 on an empty database, whose schema and version table are made here. */
 async function prepareMeta(tx: Executor, names: Names): Promise<number> {
   const [state] = await tx.run(readSchemaState(names))
-  if (state?.meta) return (await tx.run(readAppliedSteps(names))).at(-1)?.version ?? 0
-  if (state?.messages) {
+  if (state !== undefined && state.encoding !== 'UTF8') {
+    throw new OutboxError(
+      'OUTBOX_UNSUPPORTED_DATABASE',
+      `the encoding of this database is ${state.encoding}, not UTF8`,
+    )
+  }
+  if (state?.meta === 'true') return versionOf(await tx.run(readAppliedSteps(names)))
+  if (state?.messages === 'true') {
     throw new OutboxError(
       'OUTBOX_TABLE_TAKEN',
       `a table ${names.messages} exists, and it was not made by postbox`,
     )
   }
   // Not `if not exists`: that needs the right to create schemas even where there is nothing to create.
-  if (!state?.namespace) await runAll(tx, [`create schema ${names.schema}`])
+  if (state?.namespace !== 'true') await runAll(tx, [`create schema ${names.schema}`])
   await runAll(tx, [createMeta(names)])
   return 0
+}
+
+function versionOf(steps: readonly AppliedStep[]): number {
+  return Number(steps.at(-1)?.version ?? 0)
 }
 
 async function runAll(tx: Executor, statements: readonly string[]): Promise<void> {

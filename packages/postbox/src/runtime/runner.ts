@@ -1,3 +1,4 @@
+import type { Database } from '../adapters/executor.ts'
 import type { Logger } from '../core/log.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type ConsumerParts, runConsumer } from './consumer.ts'
@@ -16,7 +17,8 @@ export interface Registry {
   onAdded: ((subscription: Subscription) => void) | null
 }
 
-export interface RunnerParts extends Omit<ConsumerParts, 'clock'> {
+export interface RunnerParts extends Omit<ConsumerParts, 'clock' | 'executor'> {
+  readonly executor: Pick<Database, 'run' | 'onIdleError'>
   readonly stopTimeoutMs: number
   /** @default the system's */
   readonly clock?: Clock
@@ -35,6 +37,9 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
   const begin = (subscription: Subscription): void => {
     consumers.push(runConsumer(subscription, parts, { halt: halt.signal, abandon: abandon.signal }))
   }
+  const deafen = parts.executor.onIdleError?.((error) => {
+    parts.log({ level: 'warn', message: 'an idle connection broke', fields: {}, error })
+  })
   registry.subscriptions.forEach(begin)
   registry.onAdded = begin
   if (consumers.length === 0) warnOfNothing(parts.log)
@@ -42,7 +47,10 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
   const stopAll = async (): Promise<void> => {
     registry.onAdded = null
     halt.abort()
-    const finished = Promise.all(consumers).then(() => true)
+    const finished = Promise.all(consumers).then(() => {
+      deafen?.()
+      return true
+    })
     if (await within(finished, parts.stopTimeoutMs, parts.clock)) return
     abandon.abort(new Error('the outbox stops and the time for handlers is up'))
     if (await within(finished, graceMs, parts.clock)) return

@@ -1,15 +1,18 @@
+import { whereMarked } from './mark-transaction.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
+
+export interface WaitingTimer {
+  readonly queue: string
+  readonly timerId: string
+  readonly mark: string | null
+}
 
 /**
  * Deletes a waiting timer in the caller's transaction, only while nobody holds its lease: a running handler is never
  * undercut. A claim that is under way is waited for and then seen. Returns the seq deleted, if it was.
  */
-export function cancelTimer(
-  names: Names,
-  queue: string,
-  timerId: string,
-): Statement<{ readonly seq: string }> {
+export function cancelTimer(names: Names, timer: WaitingTimer): Statement<{ readonly seq: string }> {
   return {
     name: 'cancel_timer',
     text: `
@@ -18,7 +21,8 @@ delete from ${names.messages}
    and timer_id = $2::text
    and lease_token is null
    and failed_at is null
+   and ${whereMarked('$3')}
 returning seq::text as seq`,
-    values: [queue, timerId],
+    values: [timer.queue, timer.timerId, timer.mark],
   }
 }

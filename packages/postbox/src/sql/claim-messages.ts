@@ -18,10 +18,10 @@ export interface ClaimedRow {
   readonly seq: string
   readonly queue: string
   readonly key: string | null
-  readonly body: Uint8Array
+  readonly body: string
   readonly headers: string | null
-  readonly attempts: number
-  readonly deliveries: number
+  readonly attempts: string
+  readonly deliveries: string
   readonly created: string
   readonly generation: string | null
 }
@@ -42,7 +42,7 @@ const lanes: Record<Lane, string> = {
 /**
  * Takes up to `limit` rows of a lane: nobody else may settle them until the lease ends. Rows that others are claiming are
  * stepped over. No index names a lease column, so the update stays on its page (HOT). Deliveries are counted here, by the
- * claim itself: a message that kills its process must still use one up. Returns the rows in physical order.
+ * claim itself: a message that kills its process must still use one up. Returns the rows in physical order, everything as text.
  */
 export function claimMessages(names: Names, input: ClaimInput): Statement<ClaimedRow> {
   return {
@@ -62,10 +62,10 @@ returning id::text as id,
           seq::text as seq,
           queue,
           key,
-          body,
+          encode(body, 'base64') as body,
           headers::text as headers,
-          attempts,
-          deliveries,
+          attempts::text as attempts,
+          deliveries::text as deliveries,
           (extract(epoch from created_at) * 1000)::text as created,
           generation::text as generation`,
     values: [input.queue, input.token, input.leaseMs, input.limit],

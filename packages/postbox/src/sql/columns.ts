@@ -1,8 +1,16 @@
 import type { Headers } from '../core/headers.ts'
+import { isRecord } from '../core/validate.ts'
 
 /** jsonb as text → headers. Parsed here and not by the client, which may be told to parse json in its own way. */
 export function headersFrom(text: string | null): Headers {
-  return text === null ? {} : (JSON.parse(text) as Headers)
+  const headers: unknown = text === null ? null : JSON.parse(text)
+  // A foreign writer may have stored anything that jsonb takes.
+  return Object.freeze(isRecord(headers) ? (headers as Headers) : {})
+}
+
+/** base64 → bytes. */
+export function bytesFrom(base64: string): Uint8Array {
+  return Buffer.from(base64, 'base64')
 }
 
 /** Milliseconds as text → Date. */

@@ -16,10 +16,15 @@ export function deleteAcked(names: Names, fences: readonly Fence[]): Statement<{
     name: 'delete_acked',
     text: `
 delete from ${names.messages} as m
- using unnest($1::bigint[], $2::uuid[]) as s(seq, token)
+ using unnest($1::text::bigint[], $2::text::uuid[]) as s(seq, token)
  where m.seq = s.seq
    and m.lease_token = s.token
 returning m.seq::text as seq`,
-    values: [fences.map((fence) => fence.seq), fences.map((fence) => fence.token)],
+    values: [arrayOf(fences.map((fence) => fence.seq)), arrayOf(fences.map((fence) => fence.token))],
   }
+}
+
+/** An array literal, for values that need no quoting. Not an array of the client's: some clients cannot encode those. */
+function arrayOf(values: readonly string[]): string {
+  return `{${values.join(',')}}`
 }

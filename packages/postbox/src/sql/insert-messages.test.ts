@@ -18,12 +18,13 @@ const draft: Draft = {
   generation: null,
 }
 
-const one = (change: Partial<Draft>) => insertMessage(names, { ...draft, ...change }, 'quiet')
-const many = (drafts: Partial<Draft>[]) =>
+const one = (change: Partial<Draft>, mark: string | null = null) =>
+  insertMessage(names, { ...draft, ...change }, { wake: 'quiet', mark })
+const many = (drafts: Partial<Draft>[], mark: string | null = null) =>
   insertMessages(
     names,
     { queue: 'orders', drafts: drafts.map((own) => ({ ...draft, ...own })), conflict: 'none' },
-    'quiet',
+    { wake: 'quiet', mark },
   )
 
 /** The records inside the JSON parameter of a batch. */
@@ -35,9 +36,10 @@ describe('insertMessage', () => {
   test('binds one value per column', () => {
     const body = Buffer.from('x')
     const full = { key: 'k', timerId: 't', body, headers: { a: 'b' }, generation: 7 }
+    const { id } = draft
 
-    expect(one({}).values).toEqual([draft.id, 'orders', null, null, draft.body, null, null, null, null])
-    expect(one(full).values).toEqual([draft.id, 'orders', 'k', 't', body, '{"a":"b"}', null, null, 7])
+    expect(one({}).values).toEqual([id, 'orders', null, null, draft.body, null, null, null, null, null])
+    expect(one(full, 'm').values).toEqual([id, 'orders', 'k', 't', body, '{"a":"b"}', null, null, 7, 'm'])
   })
 
   // U-PUB-11
@@ -82,8 +84,8 @@ describe('insertMessage', () => {
 
 describe('insertMessages', () => {
   // U-PUB-15
-  test('any number of messages is one statement with two parameters', () => {
-    expect(many([{}, {}, {}]).values).toHaveLength(2)
+  test('any number of messages is one statement with a queue, a JSON text and a mark', () => {
+    expect(many([{}, {}, {}], 'm').values).toEqual(['orders', expect.any(String), 'm'])
     expect(records([{ key: 'a' }, { key: 'b' }, { key: 'c' }]).map((record) => record['key'])).toEqual([
       'a',
       'b',

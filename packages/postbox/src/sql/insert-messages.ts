@@ -4,9 +4,16 @@ import type { Headers } from '../core/headers.ts'
 import type { Conflict, Draft } from '../core/message.ts'
 import type { Schedule } from '../core/schedule.ts'
 import { unreachable } from '../core/unreachable.ts'
+import { whereMarked } from './mark-transaction.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 import { type Wake, wakeClause } from './wake.ts'
+
+export interface InsertOptions {
+  readonly wake: Wake
+  /** The transaction's mark, where the handle cannot tell whether it is in one; else null. */
+  readonly mark: string | null
+}
 
 export interface InsertedRow {
   readonly id: string
@@ -19,14 +26,19 @@ const columns = 'id, queue, key, timer_id, body, headers, due_at, generation'
  * Inserts one message, flat: the shape that every client's parameters survive, and the fastest for one row.
  * Returns the row written; none when a waiting timer was kept.
  */
-export function insertMessage(names: Names, draft: Draft, wake: Wake): Statement<InsertedRow> {
+export function insertMessage(
+  names: Names,
+  draft: Draft,
+  { wake, mark }: InsertOptions,
+): Statement<InsertedRow> {
   const { delayMs, epochMs } = dueOf(draft.schedule)
   return {
     name: 'insert_message',
     text: `
 with inserted as (
   insert into ${names.messages} as m (${columns})
-  values ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text::jsonb, ${dueAt('$7::float8', '$8::float8')}, $9::bigint)${onConflict(draft.conflict)}
+  select $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text::jsonb, ${dueAt('$7::float8', '$8::float8')}, $9::bigint
+   where ${whereMarked('$10')}${onConflict(draft.conflict)}
   returning m.id, m.seq, m.due_at
 )${wakeClause(names, wake, '$2::text')}
 select id::text as id, seq::text as seq, (select count(*) from woken)::int as woken
@@ -41,6 +53,7 @@ select id::text as id, seq::text as seq, (select count(*) from woken)::int as wo
       delayMs,
       epochMs,
       draft.generation,
+      mark,
     ],
   }
 }
@@ -50,7 +63,11 @@ select id::text as id, seq::text as seq, (select count(*) from woken)::int as wo
  * clients encode a string bound to jsonb a second time. Rows get their seq in the order of the drafts.
  * Returns the rows written; a draft whose id is missing met a waiting timer.
  */
-export function insertMessages(names: Names, batch: Batch, wake: Wake): Statement<InsertedRow> {
+export function insertMessages(
+  names: Names,
+  batch: Batch,
+  { wake, mark }: InsertOptions,
+): Statement<InsertedRow> {
   return {
     name: 'insert_messages',
     text: `
@@ -65,12 +82,13 @@ with drafts as (
   insert into ${names.messages} as m (${columns})
   select id, $1::text, key, timer, decode(body, 'base64'), headers, ${dueAt('delay', 'epoch')}, generation
     from drafts
+   where ${whereMarked('$3')}
    order by place${onConflict(batch.conflict)}
   returning m.id, m.seq, m.due_at
 )${wakeClause(names, wake, '$1::text')}
 select id::text as id, seq::text as seq, (select count(*) from woken)::int as woken
   from inserted`,
-    values: [batch.queue, JSON.stringify(batch.drafts.map(recordOf))],
+    values: [batch.queue, JSON.stringify(batch.drafts.map(recordOf)), mark],
   }
 }
 

@@ -14,7 +14,7 @@ export interface Names {
   readonly meta: string
   /** Names of indexes and constraints, without schema: they live where their table lives. */
   readonly index: Readonly<Record<IndexName, string>>
-  /** `"schema"."table_seq_seq"`: read by the claim to learn how far publishers have come. */
+  /** `"schema"."table_seq_seq"`. */
   readonly sequence: string
   readonly deadSequence: string
   /** The channel of NOTIFY, unquoted: a value for `pg_notify`. */
@@ -126,8 +126,8 @@ function identifierProblem(identifier: unknown): string | null {
   return bytes <= longestBytes ? null : `at most ${longestBytes} bytes long (it has ${bytes})`
 }
 
-function assertDistinct(tables: readonly string[]): void {
-  const twice = tables.find((name, index) => tables.indexOf(name) !== index)
+function assertDistinct(relations: readonly string[]): void {
+  const twice = relations.find((name, index) => relations.indexOf(name) !== index)
   if (twice === undefined) return
   throw new OutboxError(
     'OUTBOX_INVALID_NAME',

@@ -1,5 +1,12 @@
+import { whereMarked } from './mark-transaction.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
+
+export interface Peek {
+  readonly queue: string | null
+  readonly limit: number
+  readonly mark: string | null
+}
 
 export interface PendingRow {
   readonly id: string
@@ -7,21 +14,22 @@ export interface PendingRow {
   readonly queue: string
   readonly key: string | null
   readonly timer: string | null
-  readonly body: Uint8Array
+  readonly body: string
   readonly headers: string | null
-  readonly attempts: number
-  readonly deliveries: number
+  readonly attempts: string
+  readonly deliveries: string
   readonly created: string
   readonly due: string | null
-  readonly leased: boolean
+  readonly leased: string
   readonly generation: string | null
 }
 
 /**
  * Reads what waits, in the caller's transaction and without touching it: its own uncommitted rows, future rows and rows in
- * flight included, dead ones not. Times come back as milliseconds in text, which no client's type parser alters.
+ * flight included, dead ones not. Everything comes back as text, which no client's type
+ * parser and no setting of the session alters: postgres.js reads an escaped bytea as other bytes, without an error.
  */
-export function peekPending(names: Names, queue: string | null, limit: number): Statement<PendingRow> {
+export function peekPending(names: Names, { queue, limit, mark }: Peek): Statement<PendingRow> {
   return {
     name: 'peek_pending',
     text: `
@@ -30,19 +38,20 @@ select id::text as id,
        queue,
        key,
        timer_id as timer,
-       body,
+       encode(body, 'base64') as body,
        headers::text as headers,
-       attempts,
-       deliveries,
+       attempts::text as attempts,
+       deliveries::text as deliveries,
        (extract(epoch from created_at) * 1000)::text as created,
        (extract(epoch from due_at) * 1000)::text as due,
-       lease_token is not null as leased,
+       (leased_until > clock_timestamp() is true)::text as leased,
        generation::text as generation
   from ${names.messages}
  where ($1::text is null or queue = $1::text)
    and failed_at is null
+   and ${whereMarked('$3')}
  order by ${names.messages}.seq
  limit $2::int`,
-    values: [queue, limit],
+    values: [queue, limit, mark],
   }
 }

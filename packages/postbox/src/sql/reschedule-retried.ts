@@ -20,22 +20,17 @@ export function rescheduleRetried(
     name: 'reschedule_retried',
     text: `
 update ${names.messages} as m
-   set due_at = now() + make_interval(secs => s.delay_ms / 1000),
+   set due_at = now() + make_interval(secs => s."delayMs" / 1000),
        attempts = m.attempts + 1,
        first_attempt_at = coalesce(m.first_attempt_at, now()),
        last_attempt_at = now(),
        last_error = s.error,
        lease_token = null,
        leased_until = null
-  from unnest($1::bigint[], $2::uuid[], $3::float8[], $4::text[]) as s(seq, token, delay_ms, error)
+  from jsonb_to_recordset($1::text::jsonb) as s(seq bigint, token uuid, "delayMs" float8, error text)
  where m.seq = s.seq
    and m.lease_token = s.token
 returning m.seq::text as seq`,
-    values: [
-      batch.map((item) => item.seq),
-      batch.map((item) => item.token),
-      batch.map((item) => item.delayMs),
-      batch.map((item) => item.error),
-    ],
+    values: [JSON.stringify(batch)],
   }
 }

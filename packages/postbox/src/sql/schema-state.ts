@@ -1,11 +1,16 @@
+import { OutboxError } from '../core/errors.ts'
+import { sqlState, sqlStateOf } from '../core/sql-state.ts'
 import { literal, type Names } from './names.ts'
 import type { NoRow, Statement } from './statement.ts'
 
+/** 'true' or 'false' each. */
 export interface SchemaState {
   /** The schema (namespace) itself is there. */
-  readonly namespace: boolean
-  readonly meta: boolean
-  readonly messages: boolean
+  readonly namespace: string
+  readonly meta: string
+  readonly messages: string
+  /** 'UTF8', one hopes. */
+  readonly encoding: string
 }
 
 /** Asks the catalogue what is there, without failing on what is not. */
@@ -13,23 +18,32 @@ export function readSchemaState(names: Names): Statement<SchemaState> {
   return {
     name: 'read_schema_state',
     text: `
-select to_regnamespace($1::text) is not null as namespace,
-       to_regclass($2::text) is not null as meta,
-       to_regclass($3::text) is not null as messages`,
+select (to_regnamespace($1::text) is not null)::text as namespace,
+       (to_regclass($2::text) is not null)::text as meta,
+       (to_regclass($3::text) is not null)::text as messages,
+       current_setting('server_encoding') as encoding`,
     values: [names.schema, names.meta, names.messages],
   }
 }
 
+/** An error that says what to do, when a statement failed because the tables were never made; any other as it is. */
+export function orSchemaMissing(error: unknown, table: string): unknown {
+  if (sqlStateOf(error) !== sqlState.undefinedTable) return error
+  return new OutboxError('OUTBOX_SCHEMA_MISSING', `there is no table ${table} in this database`, {
+    cause: error,
+  })
+}
+
 export interface AppliedStep {
-  readonly version: number
-  readonly breaking: boolean
+  readonly version: string
+  readonly breaking: string
 }
 
 /** The steps that were applied, oldest first. Fails with 42P01 where the schema was never made. */
 export function readAppliedSteps(names: Names): Statement<AppliedStep> {
   return {
     name: 'read_applied_steps',
-    text: `select version, breaking from ${names.meta} order by version`,
+    text: `select version::text as version, breaking::text as breaking from ${names.meta} as m order by m.version`,
     values: [],
   }
 }

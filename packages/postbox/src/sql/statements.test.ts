@@ -5,7 +5,7 @@ import { cancelTimer } from './cancel-timer.ts'
 import { claimMessages, type Lane } from './claim-messages.ts'
 import { deleteAcked } from './delete-acked.ts'
 import { insertMessage, insertMessages } from './insert-messages.ts'
-import { lockForPublishing } from './lock-for-publishing.ts'
+import { markTransaction, readMark } from './mark-transaction.ts'
 import { resolveNames } from './names.ts'
 import { peekPending } from './peek-pending.ts'
 import { rescheduleRetried } from './reschedule-retried.ts'
@@ -47,8 +47,8 @@ function carrying(text: string, given = names): Statement<unknown>[] {
   }
   const inserts = wakes.flatMap((wake) =>
     conflicts.flatMap((conflict) => [
-      insertMessage(given, { ...own, conflict }, wake),
-      insertMessages(given, { queue: text, drafts: [own, own], conflict }, wake),
+      insertMessage(given, { ...own, conflict }, { wake, mark: text }),
+      insertMessages(given, { queue: text, drafts: [own, own], conflict }, { wake, mark: text }),
     ]),
   )
   const claims = lanes.map((lane) =>
@@ -57,8 +57,8 @@ function carrying(text: string, given = names): Statement<unknown>[] {
   return [
     ...inserts,
     ...claims,
-    cancelTimer(given, text, text),
-    peekPending(given, text, 10),
+    cancelTimer(given, { queue: text, timerId: text, mark: text }),
+    peekPending(given, { queue: text, limit: 10, mark: text }),
     deleteAcked(given, [{ seq: text, token: text }]),
     rescheduleRetried(given, [{ seq: text, token: text, delayMs: 1, error: text }]),
   ]
@@ -86,6 +86,8 @@ describe('every statement', () => {
   test('uses exactly the parameters it has values for', () => {
     const all = [
       ...carrying('orders'),
+      markTransaction('m'),
+      readMark('m'),
       readSchemaState(names),
       readAppliedSteps(names),
       lockForMigrating(names),
@@ -97,13 +99,11 @@ describe('every statement', () => {
   })
 
   test('quotes schema and table, with quotes and upper case in them', () => {
-    const all = [...carrying('orders', quoted), lockForPublishing(quoted)]
-
-    for (const { text } of all) expect(text).toContain('"My ""Schema"."Out\\box"')
+    for (const { text } of carrying('orders', quoted)) expect(text).toContain('"My ""Schema"."Out\\box"')
   })
 
   test('names the channel of a schema with a backslash as an escaped literal', () => {
-    const { text } = insertMessage(quoted, draft, 'always')
+    const { text } = insertMessage(quoted, draft, { wake: 'always', mark: null })
 
     expect(text).toContain(`pg_notify( E'postbox:My "Schema.Out\\\\box', $2::text)`)
   })
@@ -152,60 +152,96 @@ describe('the settling statements', () => {
     },
   )
 
-  test('take their rows as columns of equal length', () => {
+  test('take any number of rows as one text for each column, or one JSON text', () => {
     const other = { seq: '2', token: uuid.replace('1', '2') }
     const batch = [
       { ...fence, delayMs: 5, error: 'a' },
       { ...other, delayMs: 6, error: 'b' },
     ]
 
-    expect(deleteAcked(names, [fence, other]).values).toEqual([
-      ['1', '2'],
-      [uuid, other.token],
-    ])
-    expect(rescheduleRetried(names, batch).values).toEqual([
-      ['1', '2'],
-      [uuid, other.token],
-      [5, 6],
-      ['a', 'b'],
-    ])
+    expect(deleteAcked(names, [fence, other]).values).toEqual(['{1,2}', `{${uuid},${other.token}}`])
+    expect(deleteAcked(names, []).values).toEqual(['{}', '{}'])
+    expect(rescheduleRetried(names, batch).values).toEqual([JSON.stringify(batch)])
+  })
+
+  // Some clients cannot encode an array, and some encode it as JSON.
+  test.each([0, 1, 2])('bind no array of JavaScript, for %i rows', (count) => {
+    const fences = Array.from({ length: count }, () => fence)
+    const failed = fences.map((own) => ({ ...own, delayMs: 5, error: 'e' }))
+    const values = [...deleteAcked(names, fences).values, ...rescheduleRetried(names, failed).values]
+
+    expect(values.map((value) => typeof value)).toEqual(['string', 'string', 'string'])
+  })
+
+  // A client that knows the type of a parameter encodes for it: text is what it was given.
+  test('declare their parameters as text before anything is made of them', () => {
+    const declared = (text: string): string[] => text.match(/\$\d+::\w+/g) ?? []
+
+    expect(declared(deleteAcked(names, [fence]).text)).toEqual(['$1::text', '$2::text'])
+    expect(declared(rescheduleRetried(names, []).text)).toEqual(['$1::text'])
+  })
+
+  test('an error that needs escapes in JSON comes back as it was', () => {
+    const error = `"\\\n\u2028😀'{}`
+    const [value] = rescheduleRetried(names, [{ ...fence, delayMs: 5, error }]).values
+
+    expect(JSON.parse(value as string)).toEqual([{ ...fence, delayMs: 5, error }])
   })
 
   test('a reschedule gives the lease up, counts the attempt and adds the delay to the clock of the database', () => {
     const { text } = rescheduleRetried(names, [])
 
-    expect(text).toContain('due_at = now() + make_interval(secs => s.delay_ms / 1000)')
+    expect(text).toContain('due_at = now() + make_interval(secs => s."delayMs" / 1000)')
     expect(text).toContain('attempts = m.attempts + 1')
     expect(text).toMatch(/lease_token = null,\s+leased_until = null/)
+  })
+})
+
+describe('the statements that read messages', () => {
+  const reading = [
+    ...lanes.map((lane) => claimMessages(names, { queue: 'q', lane, limit: 5, token: uuid, leaseMs: 1 })),
+    peekPending(names, { queue: null, limit: 10, mark: null }),
+  ]
+
+  // A setting of the session or a parser of the client may alter any other type.
+  test.each(reading)('$name gives every column as text', ({ text }) => {
+    const columns = text.slice(text.search(/\bid::text as id/)).split(/\n\s*from |$/)[0] ?? ''
+    const written = columns.split(/,\n/).map((column) => column.trim())
+
+    for (const column of written) {
+      expect(column).toMatch(
+        /^(queue|key|timer_id as timer|encode\(body, 'base64'\) as body|\S.*::text as [a-z]+)$/,
+      )
+    }
+    expect(written.length).toBeGreaterThanOrEqual(10)
+  })
+
+  test.each(reading)('$name gives the body in base64, not as bytea', ({ text }) => {
+    expect(text.match(/\bbody\b/g)).toHaveLength(2)
+    expect(text).toContain("encode(body, 'base64') as body")
   })
 })
 
 describe('the other statements', () => {
   // U-PUB-20
   test('a timer is cancelled only while nobody holds its lease', () => {
-    const { text, values } = cancelTimer(names, 'q', 't')
+    const { text, values } = cancelTimer(names, { queue: 'q', timerId: 't', mark: 'm' })
 
     expect(text).toMatch(/^\s*delete from/)
-    expect(text).toMatch(/and lease_token is null\s+and failed_at is null\s+returning /)
-    expect(values).toEqual(['q', 't'])
+    expect(text).toMatch(
+      /and lease_token is null\s+and failed_at is null\s+and \(\$3::text is null or .*\)\s+returning /,
+    )
+    expect(values).toEqual(['q', 't', 'm'])
   })
 
   // U-PUB-21
   test('what waits is read in the order of seq, for one queue or all, up to a limit, without a lock', () => {
-    const { text, values } = peekPending(names, null, 10)
+    const { text, values } = peekPending(names, { queue: null, limit: 10, mark: 'm' })
 
     expect(text).toContain('where ($1::text is null or queue = $1::text)')
     expect(text).toMatch(/order by "public"\."outbox"\.seq\s+limit \$2::int$/)
     expect(text).not.toMatch(/for (update|share)/)
-    expect(values).toEqual([null, 10])
-  })
-
-  test('the lock for publishing is the one that an insert takes', () => {
-    expect(lockForPublishing(names)).toEqual({
-      name: 'lock_for_publishing',
-      text: 'lock table "public"."outbox" in row exclusive mode',
-      values: [],
-    })
+    expect(values).toEqual([null, 10, 'm'])
   })
 
   test('the state of the schema is asked for by names that Postgres parses', () => {
@@ -215,7 +251,7 @@ describe('the other statements', () => {
       '"My ""Schema"."Out\\box"',
     ])
     expect(readAppliedSteps(names).text).toBe(
-      'select version, breaking from "public"."outbox_meta" order by version',
+      'select version::text as version, breaking::text as breaking from "public"."outbox_meta" as m order by m.version',
     )
   })
 

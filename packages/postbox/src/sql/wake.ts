@@ -58,7 +58,7 @@ function woken(names: Names, queue: string, unlessQuiet: string): string {
   return `
 , woken as materialized (
   select pg_notify(${literal(names.channel)}, ${queue})
-    from (select 1 from inserted where due_at is null or due_at < now() + interval '10 seconds' limit 1) as one
+    from (select 1 from inserted where due_at is null or due_at < statement_timestamp() + interval '10 seconds' limit 1) as one
    where pg_notification_queue_usage() < 0.5${unlessQuiet}
 )`
 }

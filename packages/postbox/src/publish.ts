@@ -6,6 +6,7 @@ import { type DraftRules, makeDraft, type Publication } from './core/draft.ts'
 import { OutboxError } from './core/errors.ts'
 import type { PendingMessage, Receipt } from './core/message.ts'
 import { assertQueue } from './core/queue-name.ts'
+import { sqlState, sqlStateOf } from './core/sql-state.ts'
 import { assertOptions, assertValue, name, wholeNumber } from './core/validate.ts'
 import { pendingMessage } from './pending.ts'
 import { cancelTimer as cancelTimerStatement } from './sql/cancel-timer.ts'
@@ -117,7 +118,7 @@ async function runInside<Row>(
   const state = handle.transactionState()
   if (state.inside === false) throw notInTransaction(handle, state.because)
   if (state.inside === true) return run(outbox, handle, make(null))
-  await handle.run(markTransaction(mark))
+  await markOpen(handle)
   const rows = await run(outbox, handle, make(mark))
   if (rows.length === 0) await assertMarked(handle)
   return rows
@@ -128,8 +129,18 @@ async function assertInside(handle: Handle): Promise<void> {
   const state = handle.transactionState()
   if (state.inside === false) throw notInTransaction(handle, state.because)
   if (state.inside === true) return
-  await handle.run(markTransaction(mark))
+  await markOpen(handle)
   await assertMarked(handle)
+}
+
+/** In a transaction that has failed, the mark fails first: nothing else is sent. */
+async function markOpen(handle: Handle): Promise<void> {
+  try {
+    await handle.run(markTransaction(mark))
+  } catch (error) {
+    if (sqlStateOf(error) !== sqlState.failedTransaction) throw error
+    throw notInTransaction(handle, 'its transaction has already failed: ROLLBACK first')
+  }
 }
 
 async function assertMarked(handle: Handle): Promise<void> {

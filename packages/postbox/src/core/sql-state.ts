@@ -1,5 +1,6 @@
 /** The SQLSTATEs we decide by, by name. */
 export const sqlState = {
+  failedTransaction: '25P02',
   undefinedTable: '42P01',
 } as const
 

@@ -170,21 +170,25 @@ test('every mistake is refused before the handle is asked to do anything', async
   }
 })
 
-test('a message published while a ROLLBACK is under way is refused, not committed on its own', async () => {
+test('what is published or cancelled while a ROLLBACK is under way is refused, not committed on its own', async () => {
   const outbox = createOutbox({ schema: database.schema, queues })
+  await statementsOf(() =>
+    outbox.publish(client, 'orders', { orderId: 0 }, { timerId: 'waits', delayMs: 60_000 }),
+  )
   await client.query('begin')
 
   const rollback = client.query('rollback')
-  const attempts = [
+  const attempts: Promise<unknown>[] = [
+    outbox.cancelTimer(client, 'orders', 'waits'),
     outbox.publish(client, 'orders', { orderId: 1 }),
     outbox.publishMany(client, 'orders', [{ orderId: 2 }]),
     outbox.publish(client, 'orders', { orderId: 3 }, { timerId: 't' }),
   ]
 
   const refused = { status: 'rejected', reason: { code: 'OUTBOX_NOT_IN_TRANSACTION' } }
-  expect(await Promise.allSettled(attempts)).toMatchObject([refused, refused, refused])
+  expect(await Promise.allSettled(attempts)).toMatchObject(attempts.map(() => refused))
   await rollback
-  expect(await database.query('select count(*)::int as messages from outbox')).toEqual([{ messages: 0 }])
+  expect(await database.query('select timer_id from outbox')).toEqual([{ timer_id: 'waits' }])
 })
 
 test('messages published at once on one client are all written, though it cannot always tell its state', async () => {

@@ -303,6 +303,8 @@ test('a notification queue that is half full silences publishers instead of fail
   // A queue that fills in a moment can be had from 17 on, so this server is always the embedded one.
   await using postgres = await startPostgres({ settings: { max_notify_queue_pages: '64', fsync: 'off' } })
   const connections = new pg.Pool({ connectionString: postgres.url, idleTimeoutMillis: 0 })
+  // The end of a pool does not wait for its sockets to close, and the server stops right after it.
+  connections.on('error', () => {})
   const outbox = createOutbox({ database: connections, queues, wake: 'always', logger: false })
   await outbox.migrate()
   // A listener in a transaction keeps everything that was sent since.

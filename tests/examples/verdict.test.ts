@@ -20,6 +20,8 @@ const goodBooks = `
 beforeAll(async () => {
   postgres = await startPostgres()
   pool = new pg.Pool({ connectionString: postgres.url, max: 1 })
+  // The end of a pool does not wait for its sockets to close, and the server stops right after it.
+  pool.on('error', () => {})
 })
 
 afterAll(async () => {

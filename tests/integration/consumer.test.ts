@@ -3,6 +3,7 @@ import { createOutbox, type Message } from 'postbox'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useDatabase } from '../support/database.ts'
+import { inTransaction } from '../support/in-transaction.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 
 const database = useDatabase()
@@ -89,7 +90,7 @@ test('five hundred messages are each delivered once by two outboxes that share t
   const [one, two] = [outboxOf(), outboxOf()]
   for (const outbox of [one, two])
     outbox.subscribe('orders', (message) => got.add(message.body as number), { pollMs, concurrency: 7 })
-  await inTransaction((client) =>
+  await inTransaction(pool, (client) =>
     one.publishMany(
       client,
       'orders',
@@ -120,7 +121,7 @@ test('no more handlers run at once than concurrency allows', async () => {
     },
     { pollMs, concurrency: 3 },
   )
-  await inTransaction((client) =>
+  await inTransaction(pool, (client) =>
     outbox.publishMany(
       client,
       'orders',
@@ -193,7 +194,7 @@ test('a message is deleted when its own handler is done, however long its neighb
     if (body === 'slow') await go.wait()
   }
   outbox.subscribe('orders', slow, { pollMs })
-  await inTransaction((client) => outbox.publishMany(client, 'orders', ['slow', 'fast']))
+  await inTransaction(pool, (client) => outbox.publishMany(client, 'orders', ['slow', 'fast']))
 
   await using running = await outbox.start()
   await eventually(async () => (await waiting()).length === 1, { what: 'the fast message to be deleted' })
@@ -228,11 +229,3 @@ test('a subscriber added while the outbox runs begins at once', async () => {
   await got.wait()
   await eventually(async () => (await waiting()).length === 0, { what: 'the row to be deleted' })
 })
-
-async function inTransaction(work: (client: pg.PoolClient) => Promise<unknown>): Promise<void> {
-  const client = await pool.connect()
-  await client.query('begin')
-  await work(client)
-  await client.query('commit')
-  client.release()
-}

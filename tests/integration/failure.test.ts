@@ -3,6 +3,7 @@ import { createOutbox, type LogEntry, type Message } from 'postbox'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useDatabase } from '../support/database.ts'
+import { inTransaction } from '../support/in-transaction.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 
 const database = useDatabase()
@@ -76,7 +77,7 @@ test('one failing message neither stops nor repeats its neighbours', async () =>
     },
     { pollMs },
   )
-  await inTransaction((client) => outbox.publishMany(client, 'orders', ['a', 'bad', 'b']))
+  await inTransaction(pool, (client) => outbox.publishMany(client, 'orders', ['a', 'bad', 'b']))
 
   await using running = await outbox.start()
   await got.take(3)
@@ -240,11 +241,3 @@ test('a logger that throws takes nothing down', async () => {
   await got.find((body) => body === 'good')
   await database.query('delete from outbox')
 })
-
-async function inTransaction(work: (client: pg.PoolClient) => Promise<unknown>): Promise<void> {
-  const client = await pool.connect()
-  await client.query('begin')
-  await work(client)
-  await client.query('commit')
-  client.release()
-}

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { createOutbox } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
+import { inTransaction } from '../support/in-transaction.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 
 const database = useDatabase()
@@ -37,7 +38,7 @@ async function listener() {
   return {
     heard,
     /** "Somebody sleeps." */
-    sleep: (queue: string) => client.query(`select pg_advisory_lock_shared(${key('sleepers', queue)})`),
+    layDown: (queue: string) => client.query(`select pg_advisory_lock_shared(${key('sleepers', queue)})`),
     wakeUp: (queue: string) => client.query(`select pg_advisory_unlock_shared(${key('sleepers', queue)})`),
     /** Whether no publisher is between its statement and its commit. */
     async nobodyPublishes(queue: string): Promise<boolean> {
@@ -60,19 +61,11 @@ async function listener() {
   }
 }
 
-async function inTransaction(work: (client: pg.PoolClient) => Promise<unknown>): Promise<void> {
-  const client = await pool.connect()
-  await client.query('begin')
-  await work(client)
-  await client.query('commit')
-  client.release()
-}
-
 describe('a quiet publisher', () => {
   test('says nothing while nobody sleeps', async () => {
     const ear = await listener()
 
-    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+    await inTransaction(pool, (tx) => outboxWith('quiet').publish(tx, 'orders', 1))
 
     expect(await ear.all()).toEqual([])
     await ear.end()
@@ -80,11 +73,11 @@ describe('a quiet publisher', () => {
 
   test('wakes a sleeper, once per statement and for its own queue', async () => {
     const ear = await listener()
-    await ear.sleep('orders')
+    await ear.layDown('orders')
 
-    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
-    await inTransaction((tx) => outboxWith('quiet').publishMany(tx, 'orders', [1, 2, 3]))
-    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'emails', 1))
+    await inTransaction(pool, (tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+    await inTransaction(pool, (tx) => outboxWith('quiet').publishMany(tx, 'orders', [1, 2, 3]))
+    await inTransaction(pool, (tx) => outboxWith('quiet').publish(tx, 'emails', 1))
 
     expect(await ear.all()).toEqual(['orders', 'orders'])
     await ear.end()
@@ -92,11 +85,11 @@ describe('a quiet publisher', () => {
 
   test('that publishes several times in a transaction is heard once: Postgres folds equal notifications', async () => {
     const ear = await listener()
-    await ear.sleep('orders')
-    await ear.sleep('emails')
+    await ear.layDown('orders')
+    await ear.layDown('emails')
     const outbox = outboxWith('quiet')
 
-    await inTransaction(async (tx) => {
+    await inTransaction(pool, async (tx) => {
       for (let count = 0; count < 5; count++) await outbox.publish(tx, 'orders', count)
       await outbox.publishMany(tx, 'orders', [1, 2])
       await outbox.publish(tx, 'emails', 1)
@@ -110,7 +103,7 @@ describe('a quiet publisher', () => {
     const ear = await listener()
     const free: boolean[] = []
 
-    await inTransaction(async (tx) => {
+    await inTransaction(pool, async (tx) => {
       free.push(await ear.nobodyPublishes('orders'))
       await outboxWith('quiet').publish(tx, 'orders', 1)
       free.push(await ear.nobodyPublishes('orders'), await ear.nobodyPublishes('emails'))
@@ -125,7 +118,7 @@ describe('a quiet publisher', () => {
     const ear = await listener()
     await ear.holdPublishers('orders')
 
-    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+    await inTransaction(pool, (tx) => outboxWith('quiet').publish(tx, 'orders', 1))
 
     expect(await ear.all()).toEqual(['orders'])
     await ear.releasePublishers('orders')
@@ -134,10 +127,10 @@ describe('a quiet publisher', () => {
 
   test('whose savepoint was rolled back wakes the sleeper by its next message', async () => {
     const ear = await listener()
-    await ear.sleep('orders')
+    await ear.layDown('orders')
     const outbox = outboxWith('quiet')
 
-    await inTransaction(async (tx) => {
+    await inTransaction(pool, async (tx) => {
       await tx.query('savepoint a')
       await outbox.publish(tx, 'orders', 'vanishes')
       await tx.query('rollback to a')
@@ -150,7 +143,7 @@ describe('a quiet publisher', () => {
 
   test('that rolls back wakes nobody', async () => {
     const ear = await listener()
-    await ear.sleep('orders')
+    await ear.layDown('orders')
     const client = await pool.connect()
 
     await client.query('begin')
@@ -164,11 +157,11 @@ describe('a quiet publisher', () => {
 
   test('announces what is due soon, not what is due later', async () => {
     const ear = await listener()
-    await ear.sleep('orders')
+    await ear.layDown('orders')
     const outbox = outboxWith('quiet')
     const published: string[] = []
     const publish = async (label: string, options: object): Promise<void> => {
-      await inTransaction((tx) => outbox.publish(tx, 'orders', label, options))
+      await inTransaction(pool, (tx) => outbox.publish(tx, 'orders', label, options))
       published.push(`${label}: ${(await ear.all()).length}`)
     }
 
@@ -191,17 +184,17 @@ describe('a quiet publisher', () => {
   test('that meets a waiting timer wakes nobody', async () => {
     const ear = await listener()
     const outbox = outboxWith('quiet')
-    await inTransaction((tx) => outbox.publish(tx, 'orders', 1, { timerId: 't' }))
-    await ear.sleep('orders')
+    await inTransaction(pool, (tx) => outbox.publish(tx, 'orders', 1, { timerId: 't' }))
+    await ear.layDown('orders')
 
-    await inTransaction((tx) => outbox.publish(tx, 'orders', 2, { timerId: 't' }))
+    await inTransaction(pool, (tx) => outbox.publish(tx, 'orders', 2, { timerId: 't' }))
 
     expect(await ear.all()).toEqual([])
     await ear.end()
   })
 
   test('leaves no lock behind', async () => {
-    await inTransaction((tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+    await inTransaction(pool, (tx) => outboxWith('quiet').publish(tx, 'orders', 1))
 
     const held = await database.query(
       `select count(*)::int as locks from pg_locks l join pg_stat_activity a using (pid)
@@ -224,7 +217,7 @@ describe('a quiet publisher', () => {
     // The sleeper of the protocol: raise F, wait until P is free for a moment, sweep, sleep until notified.
     const sleeper = async (): Promise<void> => {
       while (!ear.heard.all.includes('end')) {
-        await ear.sleep('orders')
+        await ear.layDown('orders')
         await eventually(() => ear.nobodyPublishes('orders'), { what: 'every quiet publisher to finish' })
         const heardBefore = ear.heard.all.length
         if ((await sweep()) === 0) {
@@ -238,7 +231,7 @@ describe('a quiet publisher', () => {
     // A publisher waits for its message to be taken: nothing else would wake the sleeper again.
     const publisher = async (name: number): Promise<void> => {
       for (let round = 0; round < 40; round++) {
-        await inTransaction(async (tx) => {
+        await inTransaction(pool, async (tx) => {
           if ((round + name) % 3 === 0) {
             await tx.query('savepoint a')
             await outbox.publish(tx, 'orders', 'vanishes')
@@ -266,7 +259,7 @@ describe('a quiet publisher', () => {
 test('an always publisher notifies though nobody sleeps', async () => {
   const ear = await listener()
 
-  await inTransaction((tx) => outboxWith('always').publish(tx, 'orders', 1))
+  await inTransaction(pool, (tx) => outboxWith('always').publish(tx, 'orders', 1))
 
   expect(await ear.all()).toEqual(['orders'])
   await ear.end()
@@ -274,9 +267,9 @@ test('an always publisher notifies though nobody sleeps', async () => {
 
 test('a polling outbox never notifies and takes no lock', async () => {
   const ear = await listener()
-  await ear.sleep('orders')
+  await ear.layDown('orders')
 
-  await inTransaction(async (tx) => {
+  await inTransaction(pool, async (tx) => {
     await outboxWith('poll').publish(tx, 'orders', 1)
     await outboxWith('poll').publishMany(tx, 'orders', [1])
     expect(await ear.nobodyPublishes('orders')).toBe(true)

@@ -1,13 +1,9 @@
-import type { Statement } from '../sql/statement.ts'
 import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
+import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** node-postgres: `pg.Client` and pool clients as handles, `pg.Pool` as database. */
 export const pg: Recogniser = { handle, database }
-
-interface Queryable {
-  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
-}
 
 interface Client extends Queryable {
   /** 'I' idle, 'T' in a block, 'E' in a failed block. From pg 8.21 on. */
@@ -30,10 +26,10 @@ interface Pool extends Queryable {
 
 function handle(candidate: object): Handle | null {
   if (isPool(candidate))
-    return { ...executor(candidate), client: 'pg', singleSession: false, transactionState: () => aPool }
+    return { ...rowsExecutor(candidate), client: 'pg', singleSession: false, transactionState: () => aPool }
   if (!isClient(candidate)) return null
   return {
-    ...executor(candidate),
+    ...rowsExecutor(candidate),
     client: 'pg',
     singleSession: false,
     transactionState: () => stateOf(candidate),
@@ -43,7 +39,7 @@ function handle(candidate: object): Handle | null {
 function database(candidate: object): Database | null {
   if (!isPool(candidate)) return null
   return {
-    ...executor(candidate),
+    ...rowsExecutor(candidate),
     singleSession: false,
     transaction: (work) => inTransaction(candidate, work),
     onIdleError: (listener) => {
@@ -61,7 +57,7 @@ async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>):
   client.on('error', ignore)
   try {
     await client.query('begin isolation level read committed', [])
-    const result = await work(executor(client))
+    const result = await work(rowsExecutor(client))
     await client.query('commit', [])
     client.removeListener('error', ignore)
     client.release()
@@ -71,15 +67,6 @@ async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>):
     // still have something to say while it closes.
     client.release(true)
     throw error
-  }
-}
-
-function executor(client: Queryable): Executor {
-  return {
-    async run<Row>(statement: Statement<Row>) {
-      const result = await client.query(statement.text, [...statement.values])
-      return result.rows as readonly Row[]
-    },
   }
 }
 

@@ -1,13 +1,9 @@
-import type { Statement } from '../sql/statement.ts'
-import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
+import type { Database, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
+import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** PGlite: the `tx` of `db.transaction` as handle, `db` as database. */
 export const pglite: Recogniser = { handle, database }
-
-interface Queryable {
-  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
-}
 
 interface Transaction extends Queryable {
   readonly closed: boolean
@@ -21,7 +17,7 @@ function handle(candidate: object): Handle | null {
   if (!hasMethods(candidate, 'query', 'exec', 'sql', 'listen')) return null
   const transactionState = (): TransactionState => stateOf(candidate)
   return {
-    ...executor(candidate as unknown as Queryable),
+    ...rowsExecutor(candidate as unknown as Queryable),
     client: 'PGlite',
     singleSession: true,
     transactionState,
@@ -32,18 +28,9 @@ function database(candidate: object): Database | null {
   if (!hasMethods(candidate, 'query', 'exec', 'sql', 'transaction', 'listen')) return null
   const db = candidate as unknown as PGlite
   return {
-    ...executor(db),
+    ...rowsExecutor(db),
     singleSession: true,
-    transaction: (work) => db.transaction((tx) => work(executor(tx))),
-  }
-}
-
-function executor(client: Queryable): Executor {
-  return {
-    async run<Row>(statement: Statement<Row>) {
-      const result = await client.query(statement.text, [...statement.values])
-      return result.rows as readonly Row[]
-    },
+    transaction: (work) => db.transaction((tx) => work(rowsExecutor(tx))),
   }
 }
 

@@ -10,6 +10,7 @@ import {
   subscribeShape,
 } from './subscribe-options.ts'
 import {
+  anything,
   type Check,
   callable,
   expected,
@@ -66,7 +67,6 @@ export interface OutboxSettings {
   readonly stopTimeoutMs: number
 }
 
-const anything: Check = () => null
 const record: Check = (value) => (isRecord(value) ? null : 'to be an object')
 
 /** Identifiers have an error code and limits of their own: see sql/names.ts. */

@@ -2,7 +2,7 @@ import { OutboxError } from './errors.ts'
 import type { Headers } from './headers.ts'
 import type { Instant } from './schedule.ts'
 import { isUuid } from './uuid.ts'
-import { assertOptions, type Check, expected, name, oneOf, type Shape } from './validate.ts'
+import { anything, assertOptions, type Check, expected, name, oneOf, type Shape } from './validate.ts'
 
 /** When the message becomes due: at once, after a delay, or at a time. */
 export type Due =
@@ -24,8 +24,6 @@ export type PublishOptions<TimerId extends string = string> = Due & {
   /** The message's identity, a UUID of yours. @default a new UUIDv7 */
   readonly id?: string | undefined
 }
-
-const anything: Check = () => null
 
 // Times and headers have codes of their own, and are checked where they are resolved.
 const shape = {

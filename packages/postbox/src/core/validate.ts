@@ -53,6 +53,9 @@ export function oneOf(...allowed: readonly string[]): Check {
     allowed.includes(value as string) ? null : `to be one of ${allowed.map((name) => `'${name}'`).join(', ')}`
 }
 
+/** For a value that is checked elsewhere, with an error code of its own. */
+export const anything: Check = () => null
+
 export const callable: Check = (value) => (typeof value === 'function' ? null : 'to be a function')
 
 /** A text that becomes part of an index entry: bounded in bytes, storable as it is. */

@@ -11,6 +11,7 @@ export const fromSource: ViteUserConfig = {
   environments: { __vitest__: { resolve } },
 }
 
+const minutes = 60_000
 const onPostgres = { globalSetup: './support/postgres.ts', testTimeout: 20_000, hookTimeout: 30_000 }
 
 export default defineConfig({
@@ -27,10 +28,25 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'integration', include: ['./{integration,conformance}/**/*.test.ts'], ...onPostgres },
+        test: {
+          name: 'integration',
+          include: ['./{integration,conformance,chaos}/**/*.test.ts'],
+          ...onPostgres,
+        },
       },
       // The launcher and the support of the tests: apart, so that they run once and not on every version of Postgres.
       { extends: true, test: { name: 'harness', include: ['./harness/**/*.test.ts'], ...onPostgres } },
+      // `npm run test:large`: the same as in the small, thousands of times. One file at a time, so that none starves another.
+      {
+        extends: true,
+        test: {
+          name: 'large',
+          include: ['./large/**/*.test.ts'],
+          ...onPostgres,
+          testTimeout: 30 * minutes,
+          fileParallelism: false,
+        },
+      },
     ],
   },
 })

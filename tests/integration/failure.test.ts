@@ -191,21 +191,15 @@ test('an idle connection that breaks is logged, and does not end the process', a
   // A pool as users make it: nobody listens to its errors.
   const bare = new pg.Pool({ connectionString: database.url, idleTimeoutMillis: 0 })
   const outbox = outboxOf({ database: bare, logger: log.add })
-  // Looks once, for what is due and then for what is fresh, and not again during this test.
   outbox.subscribe('orders', () => {}, { pollMs: { min: 3_600_000, max: 3_600_000 } })
   await using running = await outbox.start()
-  const pid = await eventually(
-    async () => {
-      const [session] = await database.query<{ pid: number }>(
-        `select pid from pg_stat_activity where state = 'idle' and query like '%due_at is null%' and application_name = $1`,
-        [database.applicationName],
-      )
-      return session?.pid
-    },
-    { what: 'the connection of the last claim to be idle' },
-  )
+  await eventually(() => outbox.health().reasons.length === 0, { what: 'the outbox to listen' })
+  // It has the connections that it keeps: the next one is the application's, and idle once it is given back.
+  const idle = await bare.connect()
+  const { rows } = await idle.query<{ pid: number }>('select pg_backend_pid() as pid')
+  idle.release()
 
-  await database.query('select pg_terminate_backend($1)', [pid])
+  await database.query('select pg_terminate_backend($1)', [rows[0]?.pid])
 
   expect(await log.find(({ message }) => message.includes('idle connection'))).toMatchObject({
     level: 'warn',

@@ -159,7 +159,7 @@ test('a database that is not UTF-8 is refused before anything is made in it', as
 describe('schemaSql', () => {
   test('makes the same objects as migrate, and migrate then finds nothing to do', async () => {
     const bySql = createOutbox({ database: pool, schema: database.schema, table: 'by_sql' })
-    await database.query(bySql.schemaSql())
+    await database.query(await bySql.schemaSql())
     await bySql.migrate()
     await createOutbox({ database: pool, schema: database.schema, table: 'by_run' }).migrate()
 
@@ -168,21 +168,21 @@ describe('schemaSql', () => {
     expect(sql).toBe(run)
   })
 
-  test('autovacuum can be tuned, or left to the server', () => {
+  test('autovacuum can be tuned, or left to the server', async () => {
     const outbox = createOutbox({ schema: 'app' })
 
-    expect(outbox.schemaSql()).toContain('autovacuum_vacuum_threshold = 1000')
-    expect(outbox.schemaSql({ autovacuum: { threshold: 5, costLimit: 900 } })).toMatch(
+    expect(await outbox.schemaSql()).toContain('autovacuum_vacuum_threshold = 1000')
+    expect(await outbox.schemaSql({ autovacuum: { threshold: 5, costLimit: 900 } })).toMatch(
       /vacuum_threshold = 5,.*toast.autovacuum_vacuum_cost_limit = 900/s,
     )
-    expect(outbox.schemaSql({ autovacuum: false })).not.toContain('autovacuum')
+    expect(await outbox.schemaSql({ autovacuum: false })).not.toContain('autovacuum')
   })
 
-  test('wrong thresholds are refused before they become SQL', () => {
+  test('wrong thresholds are refused before they become SQL', async () => {
     const outbox = createOutbox({ schema: 'app' })
 
     for (const autovacuum of [{ threshold: '1; drop table x' }, { treshold: 5 }, 'off', { costDelay: -1 }]) {
-      expect(() => outbox.schemaSql({ autovacuum } as never)).toThrow(OutboxError)
+      await expect(outbox.schemaSql({ autovacuum } as never)).rejects.toThrow(OutboxError)
     }
   })
 })

@@ -1,5 +1,14 @@
 // createOutbox, its life, and the errors it throws.
-import type { ErrorCode, LogEntry, OutboxOptions, OwnDatabase, Running } from 'postbox'
+import type {
+  Drained,
+  ErrorCode,
+  Health,
+  LogEntry,
+  OutboxOptions,
+  OwnDatabase,
+  Running,
+  Stats,
+} from 'postbox'
 import { createOutbox, OutboxError, shutdownSignal } from 'postbox'
 import { expectTypeOf } from 'vitest'
 import { outbox, pglite, pgliteTransaction, pool, poolClient, sql, sqlTransaction } from './shop.ts'
@@ -12,6 +21,8 @@ createOutbox({ database: pool })
 createOutbox({ database: sql })
 createOutbox({ database: pglite })
 createOutbox({ database: own })
+createOutbox({ database: { pool } })
+createOutbox({ database: { pool, listen: sql } })
 createOutbox({
   database: pool,
   schema: 'shop',
@@ -35,6 +46,8 @@ createOutbox({ database: poolClient })
 createOutbox({ database: sqlTransaction })
 // @ts-expect-error: a transaction is no database
 createOutbox({ database: pgliteTransaction })
+// @ts-expect-error: a single client cannot be listened on: it is the caller's, and may end
+createOutbox({ database: { pool, listen: poolClient } })
 // @ts-expect-error: members of the wrong type
 createOutbox({ database: { query: 1, transaction: 2 } })
 // @ts-expect-error: leave `database` out instead
@@ -57,11 +70,17 @@ options.table = 'outbox'
 
 // Its life.
 expectTypeOf(outbox.migrate()).resolves.toEqualTypeOf<void>()
-expectTypeOf(outbox.schemaSql({ autovacuum: { threshold: 1_000 } })).toEqualTypeOf<string>()
-expectTypeOf(outbox.schemaSql({ autovacuum: false })).toEqualTypeOf<string>()
+expectTypeOf(outbox.schemaSql({ autovacuum: { threshold: 1_000 } })).resolves.toEqualTypeOf<string>()
+expectTypeOf(outbox.schemaSql({ autovacuum: false })).resolves.toEqualTypeOf<string>()
 expectTypeOf(outbox.start()).resolves.toEqualTypeOf<Running>()
 expectTypeOf(outbox.run({ signal: shutdownSignal('SIGTERM', 'SIGINT') })).resolves.toEqualTypeOf<void>()
 expectTypeOf<Running>().toExtend<AsyncDisposable>()
+expectTypeOf(outbox.drain({ deadlineMs: 1_000 })).resolves.toEqualTypeOf<Drained>()
+expectTypeOf(outbox.health()).toEqualTypeOf<Health>()
+expectTypeOf(outbox.ping({ timeoutMs: 1_000 })).resolves.toEqualTypeOf<boolean>()
+expectTypeOf(outbox.stats()).resolves.toEqualTypeOf<Stats>()
+// @ts-expect-error: a misspelt option
+await outbox.drain({ deadline: 1_000 })
 // @ts-expect-error: a signal the system does not have
 shutdownSignal('SIGTREM')
 // @ts-expect-error: a misspelt option

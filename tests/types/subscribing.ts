@@ -35,8 +35,14 @@ outbox.subscribe('orders', (message) => ship(message.body), {
   name: 'shipping',
   concurrency: 8,
   leaseMs: 60_000,
+  timeoutMs: 30_000,
+  prefetch: 100,
+  flush: 'each',
+  maxBatch: 500,
   pollMs: { min: 20, max: 1_000 },
 })
+// @ts-expect-error: no such way to flush
+outbox.subscribe('orders', () => {}, { flush: 'never' })
 // @ts-expect-error: a misspelt option
 outbox.subscribe('orders', () => {}, { concurency: 3 })
 // @ts-expect-error: a misspelt option beside a right one

@@ -5,7 +5,7 @@ import type { LogEntry } from './core/log.ts'
 import { resolveSubscribeOptions } from './core/subscribe-options.ts'
 import { createLifecycle } from './lifecycle.ts'
 import type { Clock } from './runtime/clock.ts'
-import type { Registry } from './runtime/runner.ts'
+import type { Registry, RunnerParts } from './runtime/runner.ts'
 import type { Subscription } from './runtime/subscription.ts'
 import { resolveNames } from './sql/names.ts'
 
@@ -20,6 +20,7 @@ const subscription: Subscription = {
 
 /** Sleeps until it is woken: nothing in these tests waits for time. */
 const sleepless: Clock = {
+  now: () => 0,
   sleep: (_ms, signal) =>
     new Promise((resolve) => {
       if (signal.aborted) return resolve()
@@ -45,26 +46,33 @@ interface Answers {
   readonly onIdleError?: Database['onIdleError']
 }
 
-/** A lifecycle over an executor that finds a schema and no messages, with a record of what it ran. */
+/** A lifecycle over a database that has a schema and no messages, with a record of what it ran. */
 function lifecycleOf({ steps, claim, subscriptions = [subscription], onIdleError }: Answers = {}) {
   const ran: string[] = []
   const log: LogEntry[] = []
-  const executor = {
+  const run = async ({ name }: { name: string }): Promise<readonly object[]> => {
+    ran.push(name)
+    if (name === 'read_applied_steps') return steps?.() ?? [{ version: '1', breaking: 'false' }]
+    if (name === 'read_isolation') return [{ isolation: 'read committed' }]
+    await claim?.()
+    return []
+  }
+  const database: Database = {
+    run: run as Database['run'],
+    transaction: () => Promise.reject(new Error('was not asked for')),
+    singleSession: false,
+    capacity: null,
     ...(onIdleError && { onIdleError }),
-    run: async ({ name }: { name: string }) => {
-      ran.push(name)
-      if (name === 'read_applied_steps') return steps?.() ?? [{ version: '1', breaking: 'false' }]
-      await claim?.()
-      return []
-    },
-  } as Pick<Database, 'run' | 'onIdleError'>
+  }
   const registry: Registry = { subscriptions: [...subscriptions], onAdded: null }
-  const parts = {
-    executor,
+  const parts: RunnerParts = {
+    database,
+    listenDatabase: database,
     names,
-    clock: sleepless,
+    wake: 'poll',
     stopTimeoutMs: 1_000,
     log: (entry: LogEntry) => log.push(entry),
+    internals: { clock: sleepless },
   }
   const lifecycle = createLifecycle(registry, () => parts)
   return {
@@ -106,12 +114,12 @@ describe('start', () => {
   test('claims for each subscription, those added later included', async () => {
     const outbox = lifecycleOf({ subscriptions: [] })
     await outbox.start()
-    const before = outbox.ran.includes('claim_fresh')
+    const before = outbox.ran.includes('claim_messages')
     outbox.registry.onAdded?.(subscription)
     await settled()
     await outbox.stop()
 
-    expect([before, outbox.ran.includes('claim_fresh')]).toEqual([false, true])
+    expect([before, outbox.ran.includes('claim_messages')]).toEqual([false, true])
     expect(outbox.log).toMatchObject([
       { level: 'warn', message: expect.stringContaining('without subscribers') },
     ])

@@ -1,4 +1,7 @@
-import { assertOptions } from './core/validate.ts'
+import { assertOptions, type Shape, wholeNumber } from './core/validate.ts'
+import { createRuns } from './runs.ts'
+import { type Drained, untilDrained } from './runtime/drain.ts'
+import { answers } from './runtime/ping.ts'
 import type { Registry, RunnerParts, Running } from './runtime/runner.ts'
 
 export interface RunOptions {
@@ -6,92 +9,95 @@ export interface RunOptions {
   readonly signal?: AbortSignal
 }
 
+export interface DrainOptions {
+  /** When to give up waiting; what runs by then is finished. @default none */
+  readonly deadlineMs?: number
+}
+
+export interface Health {
+  /** Messages are being delivered. */
+  readonly ok: boolean
+  /** What is wrong; when `ok`, what only makes messages late. */
+  readonly reasons: readonly string[]
+}
+
+export interface PingOptions {
+  /** @default 5_000 */
+  readonly timeoutMs?: number
+}
+
 export interface Lifecycle {
   /** Starts the subscribers. Twice: the same handle. */
   start(): Promise<Running>
-  /** Claims nothing more, lets handlers finish, resolves. Never rejects. */
+  /** Claims nothing more, gives back what was not started, lets handlers finish, resolves. Never rejects. */
   stop(): Promise<void>
   /** Starts, waits for the signal (or for `stop`), stops. For worker processes. */
   run(options?: RunOptions): Promise<void>
+  /** Delivers until nothing is ready any more, then stops (unless it was running before). For cron jobs and functions. */
+  drain(options?: DrainOptions): Promise<Drained>
+  /** Whether messages are being delivered, as this process sees it: asks nobody. */
+  health(): Health
+  /** Whether the database answers in time and, once started, the outbox is at work. Never rejects. */
+  ping(options?: PingOptions): Promise<boolean>
 }
 
-/** From one start to its stop. */
-interface Run {
-  readonly inner: Promise<Running>
-  readonly handle: Promise<Running>
-  ended: Promise<void> | null
-}
-
-/**
- * idle → start() → running → stop() → idle, and round again. Starting twice gives the same handle; stopping twice the same
- * promise; stopping during a start waits for it; starting during a stop begins after it. The runtime is imported when it is
- * first needed, so that a service that only publishes does not carry it.
- */
+/** Starting, stopping and what can be asked in between. The states are those of runs.ts. */
 export function createLifecycle(registry: Registry, parts: () => RunnerParts): Lifecycle {
-  let current: Run | null = null
-  let lastEnded: Promise<void> = Promise.resolve()
-  const waiting = new Set<() => void>()
-
-  const stopRun = (run: Run): Promise<void> => {
-    // A start that failed has told its own caller: there is nothing to stop.
-    run.ended ??= run.inner.then(
-      (running) => running.stop(),
-      () => {},
-    )
-    if (current === run) {
-      current = null
-      lastEnded = run.ended
-      for (const wake of waiting) wake()
-    }
-    return run.ended
-  }
-  const start = (): Promise<Running> => {
-    if (current !== null) return current.handle
-    const inner = begin(registry, parts, lastEnded)
-    const handle = inner.then(() => ({ stop: () => stopRun(run), [Symbol.asyncDispose]: () => stopRun(run) }))
-    const run: Run = { inner, handle, ended: null }
-    current = run
-    inner.catch(() => {
-      if (current === run) current = null
-    })
-    return handle
-  }
-  const stop = (): Promise<void> => (current === null ? lastEnded : stopRun(current))
-  const run = async ({ signal }: RunOptions = {}): Promise<void> => {
+  const runs = createRuns(registry, parts)
+  const run = async ({ signal }: RunOptions): Promise<void> => {
     if (signal?.aborted) return
-    let tell = (): void => {}
-    const told = new Promise<void>((resolve) => {
-      tell = resolve
-    })
-    waiting.add(tell)
+    const { stopped, tell, forget } = runs.untilStopped()
     // Without subscribers nothing else keeps the process: it would end in the middle of this await.
     const alive = setInterval(() => {}, 2 ** 30)
     signal?.addEventListener('abort', tell, { once: true })
     try {
-      const running = await start()
-      await told
+      const running = await runs.start().handle
+      await stopped
       await running.stop()
     } finally {
       clearInterval(alive)
-      waiting.delete(tell)
+      forget()
       signal?.removeEventListener('abort', tell)
     }
   }
-  return { start, stop, run: async (options) => run(checkedRunOptions(options)) }
+  const drain = async ({ deadlineMs }: DrainOptions): Promise<Drained> => {
+    const isOurs = runs.current === null
+    const own = runs.start()
+    const { stopped, tell, forget } = runs.untilStopped()
+    const timer = deadlineMs === undefined ? undefined : setTimeout(tell, deadlineMs)
+    try {
+      return await untilDrained(own.inner, stopped, () => (isOurs ? runs.stop(own) : undefined))
+    } finally {
+      clearTimeout(timer)
+      forget()
+    }
+  }
+  const health = (): Health => {
+    if (runs.current === null) return { ok: false, reasons: ['it is not running'] }
+    if (runs.current.runner === null) return { ok: false, reasons: ['it is starting'] }
+    const { failing, slowing } = runs.current.runner.troubles
+    return { ok: failing.length === 0, reasons: [...failing, ...slowing] }
+  }
+  const ping = async ({ timeoutMs = 5_000 }: PingOptions): Promise<boolean> => {
+    return (!runs.wasStarted || health().ok) && answers(parts().database, timeoutMs)
+  }
+  return {
+    start: () => runs.start().handle,
+    stop: () => runs.stop(),
+    run: async (options) => run(checked(options, runShape, 'the options of run')),
+    drain: async (options) => drain(checked(options, drainShape, 'the options of drain')),
+    health,
+    ping: async (options) => ping(checked(options, pingShape, 'the options of ping')),
+  }
 }
 
-async function begin(registry: Registry, parts: () => RunnerParts, after: Promise<void>): Promise<Running> {
-  const given = parts()
-  await after
-  const { startRunner } = await import('./runtime/runner.ts')
-  return startRunner(registry, given)
+const runShape: Shape = {
+  signal: (value) => (value instanceof AbortSignal ? null : 'to be an AbortSignal'),
 }
+const drainShape: Shape = { deadlineMs: wholeNumber(0, 86_400_000) }
+const pingShape: Shape = { timeoutMs: wholeNumber(1, 86_400_000) }
 
-function checkedRunOptions(options: RunOptions | undefined): RunOptions {
-  assertOptions(
-    options,
-    { signal: (value) => (value instanceof AbortSignal ? null : 'to be an AbortSignal') },
-    'the options of run',
-  )
+function checked<T extends object>(options: T | undefined, shape: Shape, place: string): Partial<T> {
+  assertOptions(options, shape, place)
   return options ?? {}
 }

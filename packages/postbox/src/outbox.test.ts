@@ -3,6 +3,7 @@ import type { LogEntry, Logger } from './core/log.ts'
 import { createOutbox } from './outbox.ts'
 
 const tx = { query: async () => [], inTransaction: true }
+const own = { query: async () => [], transaction: () => Promise.reject(new Error('was not asked for')) }
 
 /** Resolves when everything that could run without waiting has run, unhandled rejections included. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -21,6 +22,8 @@ describe('createOutbox', () => {
     ['a connection string', 'postgres://app:hunter2@db.internal/app'],
     ['the options of a pool', { connectionString: 'postgres://app:hunter2@db.internal/app' }],
     ['the options of a client', { host: 'db.internal', user: 'app', password: 'hunter2' }],
+    // As some ORMs take them: with a `pool` that is none.
+    ['the options of an ORM', { pool: { max: 5 }, host: 'db.internal', user: 'app', password: 'hunter2' }],
   ])('refuses %s as database without printing its password', (_title, database) => {
     const message = messageOf(() => createOutbox({ database: database as never }))
 
@@ -37,6 +40,28 @@ describe('createOutbox', () => {
     expect(message).toMatch(/, got a DataSource\. /)
   })
 
+  test.each([
+    ['pool', { pool: 'postgres://app:hunter2@db.internal/app' }],
+    ['pool', { pool: undefined }],
+    ['pool', { pool: { max: 5, password: 'hunter2' }, listen: own }],
+    ['listen', { pool: own, listen: { connectionString: 'postgres://app:hunter2@db.internal/app' } }],
+    ['listen', { pool: own, listen: null }],
+  ])(
+    'says that it is `database.%s` that it cannot use, without its password (case %#)',
+    (member, database) => {
+      const message = messageOf(() => createOutbox({ database: database as never }))
+
+      expect(message).toMatch(new RegExp(`^expected \`database\\.${member}\` to be a pg\\.Pool`))
+      expect(message).not.toContain('hunter2')
+    },
+  )
+
+  test('takes a database to work on and another one to listen on', () => {
+    expect(() => createOutbox({ database: { pool: own } })).not.toThrow()
+    expect(() => createOutbox({ database: { pool: own, listen: own } })).not.toThrow()
+    expect(messageOf(() => createOutbox({ database: { pool: own, lisen: own } as never }))).toMatch(/lisen/)
+  })
+
   test('refuses a name that Postgres would cut short', () => {
     expect(() => createOutbox({ table: 't'.repeat(64) })).toThrow(
       expect.objectContaining({ code: 'OUTBOX_INVALID_NAME' }),
@@ -47,13 +72,12 @@ describe('createOutbox', () => {
     expect(Object.isFrozen(createOutbox())).toBe(true)
   })
 
-  test('schemaSql takes checked options only', () => {
+  test('schemaSql takes checked options only', async () => {
     const outbox = createOutbox()
+    const hostile = { autovacuum: { threshold: '1); drop table x' as never } }
 
-    expect(outbox.schemaSql({ autovacuum: false })).not.toContain('autovacuum')
-    expect(() => outbox.schemaSql({ autovacuum: { threshold: '1); drop table x' as never } })).toThrow(
-      expect.objectContaining({ code: 'OUTBOX_INVALID_OPTION' }),
-    )
+    expect(await outbox.schemaSql({ autovacuum: false })).not.toContain('autovacuum')
+    await expect(outbox.schemaSql(hostile)).rejects.toMatchObject({ code: 'OUTBOX_INVALID_OPTION' })
   })
 })
 
@@ -72,12 +96,9 @@ describe('subscribe', () => {
 })
 
 describe('a logger', () => {
-  /** An outbox that says, when it starts, that it has no subscribers. */
+  /** An outbox that says, when it starts, that it has no subscribers, and that its client cannot listen. */
   function startWith(logger: Logger) {
-    const database = {
-      query: async () => [{ version: '1', breaking: 'false' }],
-      transaction: () => Promise.reject(new Error('was not asked for')),
-    }
+    const database = { ...own, query: async () => [{ version: '1', breaking: 'false' }] }
     return createOutbox({ database, logger }).start()
   }
 
@@ -99,7 +120,7 @@ describe('a logger', () => {
     await settled()
     process.off('unhandledRejection', note)
 
-    expect(entries).toMatchObject([{ level: 'warn' }])
+    expect(entries).toMatchObject([{ level: 'warn' }, { level: 'info' }])
     expect(unhandled).toEqual([])
   })
 })

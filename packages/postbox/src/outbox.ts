@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Database } from './adapters/executor.ts'
 import { recogniseDatabase, recogniseHandle } from './adapters/recognise.ts'
-import type { DatabaseLike, TransactionLike } from './adapters/transaction-like.ts'
+import type { DatabaseLike, PooledDatabase, TransactionLike } from './adapters/transaction-like.ts'
 import { consoleLogger } from './console-logger.ts'
 import { OutboxError } from './core/errors.ts'
 import type { Context, Handler } from './core/handler.ts'
@@ -11,21 +11,26 @@ import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } f
 import type { PublishOptions } from './core/publish-options.ts'
 import { assertQueue } from './core/queue-name.ts'
 import type { Bodies, BodiesOf, QueueMap } from './core/queues.ts'
-import { resolveSchemaSqlOptions, type SchemaSqlOptions } from './core/schema-sql-options.ts'
+import type { SchemaSqlOptions } from './core/schema-sql-options.ts'
 import { show } from './core/show.ts'
 import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
 import { uuidV7 } from './core/uuid.ts'
 import { callable, expected, isRecord } from './core/validate.ts'
-import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import { lazyLifecycle } from './lazy-lifecycle.ts'
+import type { Lifecycle } from './lifecycle.ts'
 import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
 import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
 import type { Registry, RunnerParts } from './runtime/runner.ts'
+import type { Stats } from './runtime/stats.ts'
+import type { Internals } from './runtime/works.ts'
 import { resolveNames } from './sql/names.ts'
-import { schemaScript } from './sql/schema-script.ts'
 
 export interface OutboxOptions<M extends QueueMap = QueueMap> extends OutboxSettingsInput<M> {
-  /** pg.Pool, postgres.js, PGlite, or your own. The caller owns it: it is never closed. Absent: a publisher only. */
-  readonly database?: DatabaseLike
+  /**
+   * pg.Pool, postgres.js, PGlite, or your own. The caller owns it: it is never closed. Absent: a publisher only. Behind a pooler in
+   * transaction mode `{ pool, listen }`, with a direct connection to listen on: through the pooler nothing is heard, and messages are found by polling.
+   */
+  readonly database?: DatabaseLike | PooledDatabase
 }
 
 export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<B>, Lifecycle {
@@ -47,10 +52,12 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
     handler: Handler<Q, B[Q]['out']>,
     options?: SubscribeOptions,
   ): void
+  /** What waits in each queue that is defined or subscribed to. One statement, whose cost does not grow with the queues' lengths. */
+  stats(): Promise<Stats>
   /** Creates or updates the tables. Safe to call from every process at once. */
   migrate(): Promise<void>
   /** The SQL that `migrate` runs on an empty database, for your own migrations. */
-  schemaSql(options?: SchemaSqlOptions): string
+  schemaSql(options?: SchemaSqlOptions): Promise<string>
 }
 
 /** The queues of an outbox: `QueueOf<typeof outbox>`. */
@@ -74,13 +81,29 @@ export function createOutbox<const M extends QueueMap = QueueMap>(
 ): Outbox<BodiesOf<M>> {
   const settings = resolveOutboxOptions(options)
   const outbox = publishingOf(settings)
-  const database = databaseOf(options.database)
+  const { database, listenDatabase } = databasesOf(options.database)
   const registry: Registry = { subscriptions: [], onAdded: null }
   const ambient = new AsyncLocalStorage<unknown>()
   const migrateNow = async (): Promise<void> => {
     const { migrate } = await import('./runtime/migrate.ts')
-    await migrate(database(), outbox.names, resolveSchemaSqlOptions(undefined))
+    await migrate(database(), outbox.names)
   }
+  const readStats = async (): Promise<Stats> => {
+    const { readStats } = await import('./runtime/stats.ts')
+    const served = registry.subscriptions.map(({ queue }) => queue)
+    return readStats(database(), outbox.names, [
+      ...new Set([...Object.keys(settings.queues ?? {}), ...served]),
+    ])
+  }
+  const runnerParts = (): RunnerParts => ({
+    database: database(),
+    listenDatabase: listenDatabase(),
+    names: outbox.names,
+    wake: settings.wake,
+    stopTimeoutMs: settings.stopTimeoutMs,
+    log: loggerOf(settings.logger),
+    internals: internalsOf(options),
+  })
   const created: Outbox = {
     ...transactionPublisher(outbox),
     publishNow: (async (queue: string, body: unknown, given?: PublishOptions) =>
@@ -96,9 +119,10 @@ export function createOutbox<const M extends QueueMap = QueueMap>(
     current: bound(outbox, () => ambientOf(ambient)),
     subscribe: (queue, handler, given) =>
       subscribe(settings, registry, { queue, handler: handler as SubscribeInput['handler'], options: given }),
-    ...createLifecycle(registry, () => runnerParts(settings, outbox, database())),
+    ...lazyLifecycle(async () => (await import('./lifecycle.ts')).createLifecycle(registry, runnerParts)),
+    stats: readStats,
     migrate: migrateNow,
-    schemaSql: (given) => schemaScript(outbox.names, resolveSchemaSqlOptions(given)),
+    schemaSql: async (given) => (await import('./runtime/migrate.ts')).schemaSql(outbox.names, given),
   }
   return Object.freeze(created) as unknown as Outbox<BodiesOf<M>>
 }
@@ -144,18 +168,41 @@ function ambientOf(ambient: AsyncLocalStorage<unknown>): unknown {
   )
 }
 
-/** The outbox's own database, or the reason why there is none; asked for when it is needed, checked at once. */
-function databaseOf(given: unknown): () => Database {
+/** The outbox's own database, and where it listens: what was given is checked at once, and asked for when it is needed. */
+function databasesOf(given: unknown): { database(): Database; listenDatabase(): Database } {
+  // The options of an ORM have a `pool`, too, and a password: whatever has other members is not ours to look into.
+  const isPair = isRecord(given) && 'pool' in given && Object.keys(given).every(isOfPair)
+  if (!isPair) {
+    const database = databaseOf('database', given)
+    return { database, listenDatabase: database }
+  }
+  const database = databaseOf('database.pool', given['pool'] ?? null)
+  const listen = given['listen']
+  return { database, listenDatabase: listen === undefined ? database : databaseOf('database.listen', listen) }
+}
+
+function isOfPair(member: string): boolean {
+  return member === 'pool' || member === 'listen'
+}
+
+function databaseOf(name: string, given: unknown): () => Database {
   const found = given === undefined ? null : recogniseDatabase(given)
   if (given !== undefined && found === null) {
     const toBe = 'to be a pg.Pool, a postgres.js client, a PGlite, or a plain object { query, transaction }'
-    throw new OutboxError('OUTBOX_INVALID_OPTION', `expected \`database\` ${toBe}, got ${outline(given)}`)
+    throw new OutboxError('OUTBOX_INVALID_OPTION', `expected \`${name}\` ${toBe}, got ${outline(given)}`)
   }
   return () => {
     if (found !== null) return found
     throw new OutboxError('OUTBOX_NO_DATABASE', 'this outbox was made without a `database`')
   }
 }
+
+/** A clock, failpoints: how our own tests reach inside. Not an option, so nothing else finds it. */
+function internalsOf(options: object): Internals | undefined {
+  return (options as { readonly [internals]?: Internals })[internals]
+}
+
+const internals: unique symbol = Symbol.for('postbox.internals') as never
 
 /** What was given, without its values: a connection string has a password in it. */
 function outline(given: unknown): string {
@@ -192,11 +239,6 @@ function subscribe(
   const subscription = Object.freeze({ queue, name, handler, settings: resolved, rules: settings })
   registry.subscriptions.push(subscription)
   registry.onAdded?.(subscription)
-}
-
-function runnerParts(settings: OutboxSettings, { names }: Publishing, executor: Database): RunnerParts {
-  const { stopTimeoutMs } = settings
-  return { executor, names, stopTimeoutMs, log: loggerOf(settings.logger) }
 }
 
 /** A logger that throws must not take a consumer down with it. */

@@ -8,13 +8,11 @@ import type { PendingMessage, Receipt } from './core/message.ts'
 import { assertQueue } from './core/queue-name.ts'
 import { sqlState, sqlStateOf } from './core/sql-state.ts'
 import { anything, assertOptions, assertValue, name, wholeNumber } from './core/validate.ts'
-import { pendingMessage } from './pending.ts'
 import { cancelTimer as cancelTimerStatement } from './sql/cancel-timer.ts'
 import { type InsertedRow, insertMessage, insertMessages } from './sql/insert-messages.ts'
 import { markTransaction, readMark } from './sql/mark-transaction.ts'
 import type { Names } from './sql/names.ts'
-import { peekPending } from './sql/peek-pending.ts'
-import { orSchemaMissing } from './sql/schema-state.ts'
+import { orSchemaMissing } from './sql/schema-missing.ts'
 import type { Statement } from './sql/statement.ts'
 import type { Wake } from './sql/wake.ts'
 
@@ -98,6 +96,11 @@ export async function pending(
   if (options?.queue !== undefined) assertQueue(options.queue, outbox.queues)
   assertOptions(options, { queue: anything, limit: wholeNumber(1, 100_000) }, 'the options of pending')
   const { queue = null, limit = 1_000 } = options ?? {}
+  // For dashboards and tests: a service that only publishes does not carry it.
+  const [{ peekPending }, { pendingMessage }] = await Promise.all([
+    import('./sql/peek-pending.ts'),
+    import('./pending.ts'),
+  ])
   const rows = await runInside(outbox, handle, (mark) => peekPending(outbox.names, { queue, limit, mark }))
   return rows.map((row) => pendingMessage(outbox, row))
 }

@@ -35,6 +35,7 @@ function database(candidate: object): Database | null {
   return {
     ...executor(given),
     singleSession: false,
+    capacity: null,
     transaction: (work) => given.transaction((tx) => work(executor(tx))),
   }
 }

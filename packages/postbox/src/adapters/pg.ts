@@ -1,5 +1,6 @@
 import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
+import type { PgPool } from './pg-session.ts'
 import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** node-postgres: `pg.Client` and pool clients as handles, `pg.Pool` as database. */
@@ -12,14 +13,8 @@ interface Client extends Queryable {
   readonly readyForQuery?: boolean
 }
 
-interface PoolClient extends Client {
-  release(destroy?: boolean): void
-  on(event: 'error', listener: () => void): unknown
-  removeListener(event: 'error', listener: () => void): unknown
-}
-
-interface Pool extends Queryable {
-  connect(): Promise<PoolClient>
+interface Pool extends PgPool {
+  readonly options?: { readonly max?: unknown }
   on(event: 'error', listener: (error: unknown) => void): unknown
   removeListener(event: 'error', listener: (error: unknown) => void): unknown
 }
@@ -41,7 +36,12 @@ function database(candidate: object): Database | null {
   return {
     ...rowsExecutor(candidate),
     singleSession: false,
+    capacity: capacityOf(candidate),
     transaction: (work) => inTransaction(candidate, work),
+    // Imported when an outbox starts: a service that only publishes does not carry it.
+    connect: async (lost) => (await import('./pg-session.ts')).connect(candidate, lost),
+    listen: async (channels, hearing) =>
+      (await import('./pg-session.ts')).listen(candidate, channels, hearing),
     onIdleError: (listener) => {
       candidate.on('error', listener)
       return () => candidate.removeListener('error', listener)
@@ -68,6 +68,10 @@ async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>):
     client.release(true)
     throw error
   }
+}
+
+function capacityOf({ options }: Pool): number | null {
+  return typeof options?.max === 'number' ? options.max : null
 }
 
 const aPool: TransactionState = {

@@ -1,5 +1,6 @@
 import type { Database, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
+import { quoted } from './quoted.ts'
 import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** PGlite: the `tx` of `db.transaction` as handle, `db` as database. */
@@ -10,6 +11,8 @@ interface Transaction extends Queryable {
 }
 
 interface PGlite extends Queryable {
+  /** The name of the channel as SQL: it is not quoted for us. */
+  listen(channel: string, onNotify: (payload: string) => void): Promise<() => Promise<void>>
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
 }
 
@@ -30,6 +33,16 @@ function database(candidate: object): Database | null {
   return {
     ...rowsExecutor(db),
     singleSession: true,
+    capacity: null,
+    listen: async (channels, hearing) => {
+      const unlisten = await Promise.all(
+        channels.map((channel) =>
+          db.listen(quoted(channel), (payload) => hearing.notified(channel, payload)),
+        ),
+      )
+      const end = async (): Promise<void> => void (await Promise.allSettled(unlisten.map((stop) => stop())))
+      return { ...rowsExecutor(db), end, destroy: () => void end() }
+    },
     transaction: (work) => db.transaction((tx) => work(rowsExecutor(tx))),
   }
 }

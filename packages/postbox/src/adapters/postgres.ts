@@ -1,15 +1,12 @@
-import type { Statement } from '../sql/statement.ts'
 import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
+import { executor, type Sql } from './postgres-executor.ts'
+import type { ListeningSql } from './postgres-listen.ts'
 
 /** postgres.js: the `tx` of `sql.begin` (and its savepoints) as handle, `sql` as database. */
 export const postgres: Recogniser = { handle, database }
 
-interface Sql {
-  unsafe(text: string, values: unknown[]): Promise<readonly unknown[]>
-}
-
-interface RootSql extends Sql {
+interface RootSql extends ListeningSql {
   begin<T>(options: string, work: (tx: Sql) => Promise<T>): Promise<T>
 }
 
@@ -30,16 +27,13 @@ function database(candidate: object): Database | null {
   return {
     ...executor(sql),
     singleSession: false,
+    // It keeps none of the pool's connections for itself, so any number will do.
+    capacity: null,
+    // No `connect`: a reserved connection that broke is given to others while its old handle still sends statements to it.
+    listen: async (channels, hearing) =>
+      (await import('./postgres-listen.ts')).listen(sql, channels, hearing),
     transaction: <T>(work: (tx: Executor) => Promise<T>) =>
       sql.begin('isolation level read committed', (tx) => work(executor(tx))),
-  }
-}
-
-function executor(sql: Sql): Executor {
-  return {
-    async run<Row>(statement: Statement<Row>) {
-      return (await sql.unsafe(statement.text, [...statement.values])) as readonly Row[]
-    },
   }
 }
 

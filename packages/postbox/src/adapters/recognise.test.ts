@@ -180,6 +180,28 @@ describe('recogniseDatabase', () => {
   })
 
   test.each([
+    ['a pg pool', pgPool, ['connect', 'listen']],
+    ['postgres.js', sqlRoot, ['listen']],
+    ['PGlite', pglite, ['listen']],
+    ['an own database', { query: method, transaction: method }, []],
+  ])('%s can do what its client can', (_title, candidate, expected) => {
+    const database = recogniseDatabase(candidate)
+
+    expect((['connect', 'listen'] as const).filter((ability) => database?.[ability])).toEqual(expected)
+  })
+
+  test.each([
+    [Object.assign(instance(['query', 'connect']), { totalCount: 0, options: { max: 7 } }), 7],
+    [Object.assign(instance(['query', 'connect']), { totalCount: 0, options: { max: '7' } }), null],
+    [pgPool, null],
+    [sqlRoot, null],
+    [pglite, null],
+    [{ query: method, transaction: method }, null],
+  ])('the most connections are known where a pool tells them (case %#)', (candidate, capacity) => {
+    expect(recogniseDatabase(candidate)).toMatchObject({ capacity })
+  })
+
+  test.each([
     ['a TypeORM DataSource', instance(['query', 'transaction', 'createQueryRunner'])],
     ['a Sequelize', instance(['query', 'transaction', 'authenticate'])],
     ['a subclass of nothing known', Object.create({ query: method, transaction: method })],

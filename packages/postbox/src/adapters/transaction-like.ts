@@ -56,3 +56,10 @@ export type DatabaseLike =
   | { unsafe: any; begin: any; reserve: any }
   | { query: any; exec: any; transaction: any; listen: any }
   | OwnDatabase
+
+/** A pool behind a pooler in transaction mode, and a direct connection to listen on. */
+export interface PooledDatabase {
+  readonly pool: DatabaseLike
+  /** @default `pool` */
+  readonly listen?: DatabaseLike
+}

@@ -27,12 +27,17 @@ export const catalogue = {
   OUTBOX_DUPLICATE_SUBSCRIBER:
     'Give the queue one handler that does both, or publish to two queues: two subscribers would split the messages.',
   OUTBOX_SCHEMA_MISSING:
-    'Run `await outbox.migrate()`, or put `outbox.schemaSql()` into your own migrations.',
+    'Run `await outbox.migrate()`, or put `await outbox.schemaSql()` into your own migrations.',
   OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
   OUTBOX_SCHEMA_NEWER:
     'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
   OUTBOX_UNSUPPORTED_DATABASE:
     'Use a database with the encoding UTF8: in any other, a key or a header could fail inside your transaction.',
+  OUTBOX_LEASE_LOST:
+    'The message is delivered again. Look for a blocked event loop, an exhausted pool or a database that was away.',
+  OUTBOX_HANDLER_TIMEOUT: 'Pass `context.signal` on to what the handler awaits, or raise `timeoutMs`.',
+  OUTBOX_STOPPING: 'Let the handler give up when its signal aborts, or raise `stopTimeoutMs`.',
+  OUTBOX_STATEMENT_TIMEOUT: 'Look for locks, an overloaded server or a dead connection. It is tried again.',
   OUTBOX_TABLE_TAKEN:
     'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
 } as const satisfies Record<`OUTBOX_${string}`, string>

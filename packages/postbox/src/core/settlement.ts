@@ -15,6 +15,15 @@ export type Settlement =
       readonly error: string
       readonly thrown: unknown
     }
+  | {
+      readonly write: 'bury'
+      readonly lease: Lease
+      readonly reason: string
+      readonly error: string
+      readonly thrown: unknown
+    }
+  /** Claimed and never started: as if it had not been claimed. */
+  | { readonly write: 'release'; readonly lease: Lease }
 
 /** `random` in [0, 1) spreads the retries. */
 export function settle(lease: Lease, outcome: Outcome, random: number): Settlement {

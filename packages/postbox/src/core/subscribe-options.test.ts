@@ -9,6 +9,10 @@ describe('resolveSubscribeOptions', () => {
       name: undefined,
       concurrency: 10,
       leaseMs: 30_000,
+      timeoutMs: null,
+      prefetch: null,
+      flush: 'natural',
+      maxBatch: 1_000,
       pollMs: { min: 20, max: 5_000 },
     })
   })
@@ -22,15 +26,46 @@ describe('resolveSubscribeOptions', () => {
     })
   })
 
+  test.each([
+    { name: 'b', base: 'a' },
+    { concurrency: 2, base: 1 },
+    { leaseMs: 2_000, base: 1_000 },
+    { timeoutMs: 2, base: 1 },
+    { prefetch: 0, base: 1 },
+    { flush: 'natural' as const, base: 'each' },
+    { maxBatch: 1, base: 2 },
+    { pollMs: { min: 2, max: 2 }, base: { min: 1, max: 1 } },
+  ])('each option of the outbox is kept, and each of the subscription goes before it (case %#)', (given) => {
+    const { base, ...own } = given
+    const [option] = Object.keys(own)
+    const inherited = resolveSubscribeOptions({ [option as string]: base })
+
+    expect(resolveSubscribeOptions({}, inherited)).toMatchObject({ [option as string]: base })
+    expect(resolveSubscribeOptions(own, inherited)).toMatchObject(own)
+  })
+
   test('the result is frozen', () => {
     expect(Object.isFrozen(resolveSubscribeOptions({}))).toBe(true)
   })
 
   test.each([
-    { concurrency: 1, leaseMs: 1_000, pollMs: { min: 1, max: 1 }, name: 'x' },
+    {
+      concurrency: 1,
+      leaseMs: 1_000,
+      timeoutMs: 1,
+      prefetch: 0,
+      flush: 'each' as const,
+      maxBatch: 1,
+      pollMs: { min: 1, max: 1 },
+      name: 'x',
+    },
     {
       concurrency: 10_000,
       leaseMs: 86_400_000,
+      timeoutMs: 86_400_000,
+      prefetch: 10_000,
+      flush: 'natural' as const,
+      maxBatch: 10_000,
       pollMs: { min: 3_600_000, max: 3_600_000 },
       name: 'é'.repeat(127),
     },
@@ -45,6 +80,16 @@ describe('resolveSubscribeOptions', () => {
     { concurrency: '8' },
     { leaseMs: 999 },
     { leaseMs: 86_400_001 },
+    { timeoutMs: 0 },
+    { timeoutMs: 86_400_001 },
+    { timeoutMs: null },
+    { prefetch: -1 },
+    { prefetch: 10_001 },
+    { prefetch: 0.5 },
+    { flush: 'batch' },
+    { flush: true },
+    { maxBatch: 0 },
+    { maxBatch: 10_001 },
     { name: '' },
     { name: 'é'.repeat(128) },
     { pollMs: 20 },

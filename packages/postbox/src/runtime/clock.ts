@@ -1,10 +1,12 @@
-/** Time for pacing loops, never for anything that is stored. Replaced in tests. */
 export interface Clock {
+  /** Milliseconds of a clock that only goes forward. Never stored: what is stored comes from the database's clock. */
+  now(): number
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects: being woken is not a failure. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }
 
 export const systemClock: Clock = {
+  now: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal.aborted) return resolve()

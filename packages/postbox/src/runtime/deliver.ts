@@ -1,4 +1,3 @@
-// Path 5/7 · dispatch: lease → handler → outcome.
 import { readBody } from '../core/body.ts'
 import { contentTypeHeader, correlationIdHeader } from '../core/headers.ts'
 import type { Lease } from '../core/lease.ts'

@@ -1,26 +1,18 @@
 import type { Database, Executor } from '../adapters/executor.ts'
 import { OutboxError } from '../core/errors.ts'
-import type { SchemaSqlOptions } from '../core/schema-sql-options.ts'
+import { resolveSchemaSqlOptions, type SchemaSqlOptions } from '../core/schema-sql-options.ts'
 import { currentVersion, migrations } from '../sql/migrations/index.ts'
 import type { Names } from '../sql/names.ts'
-import { createMeta, stepStatements } from '../sql/schema-script.ts'
-import {
-  type AppliedStep,
-  lockForMigrating,
-  orSchemaMissing,
-  readAppliedSteps,
-  readSchemaState,
-} from '../sql/schema-state.ts'
+import { orSchemaMissing } from '../sql/schema-missing.ts'
+import { createMeta, schemaScript, stepStatements } from '../sql/schema-script.ts'
+import { type AppliedStep, lockForMigrating, readAppliedSteps, readSchemaState } from '../sql/schema-state.ts'
 
 /**
  * Brings the schema to this build's version, in one transaction under an advisory lock: any number of processes may call it
  * at once, one does the work. Refuses a schema that a later version made, and a table that is not ours.
  */
-export async function migrate(
-  database: Database,
-  names: Names,
-  options: Required<SchemaSqlOptions>,
-): Promise<void> {
+export async function migrate(database: Database, names: Names): Promise<void> {
+  const options = resolveSchemaSqlOptions(undefined)
   await database.transaction(async (tx) => {
     await tx.run(lockForMigrating(names))
     const applied = await prepareMeta(tx, names)
@@ -28,6 +20,11 @@ export async function migrate(
     for (const migration of migrations.slice(applied))
       await runAll(tx, stepStatements(names, migration, options))
   })
+}
+
+/** The SQL that `migrate` runs on an empty database. */
+export function schemaSql(names: Names, given: SchemaSqlOptions | undefined): string {
+  return schemaScript(names, resolveSchemaSqlOptions(given))
 }
 
 /** Resolves when this build can work on the schema: one query, at start. */

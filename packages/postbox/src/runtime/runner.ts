@@ -1,14 +1,24 @@
-import type { Database } from '../adapters/executor.ts'
+import { OutboxError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import { type Clock, systemClock } from './clock.ts'
-import { type ConsumerParts, runConsumer } from './consumer.ts'
+import type { Clock } from './clock.ts'
 import { assertSchema } from './migrate.ts'
+import type { Settled } from './settle-reports.ts'
 import type { Subscription } from './subscription.ts'
+import { assembleWorks, listenOf, type WorksParts } from './works.ts'
 
 /** An outbox at work. Disposing it stops it: `await using running = await outbox.start()`, inside a function. */
 export interface Running extends AsyncDisposable {
-  /** Claims nothing more, lets handlers finish, writes what became of them, resolves. Never rejects. */
+  /** Claims nothing more, gives back what was not started, lets handlers finish, writes what became of them, resolves. Never rejects. */
   stop(): Promise<void>
+}
+
+/** What an outbox at work can tell of itself. */
+export interface Runner extends Running {
+  readonly settled: Settled
+  /** Resolves when nothing is ready and nothing is in hand. */
+  untilEmpty(): Promise<void>
+  /** What keeps messages from being delivered, and what only makes them late. */
+  readonly troubles: { readonly failing: readonly string[]; readonly slowing: readonly string[] }
 }
 
 /** The subscriptions of an outbox: those there are, and (while it runs) whom to tell of a new one. */
@@ -17,57 +27,87 @@ export interface Registry {
   onAdded: ((subscription: Subscription) => void) | null
 }
 
-export interface RunnerParts extends Omit<ConsumerParts, 'clock' | 'executor'> {
-  readonly executor: Pick<Database, 'run' | 'onIdleError'>
+export interface RunnerParts extends WorksParts {
   readonly stopTimeoutMs: number
-  /** @default the system's */
-  readonly clock?: Clock
 }
 
 // How long handlers get after their signal aborted, before stop() no longer waits for them.
 const graceMs = 1_000
 
-/** Checks the schema, then starts a consumer for each subscription, those added later included. */
-export async function startRunner(registry: Registry, given: RunnerParts): Promise<Running> {
-  const parts = { clock: systemClock, ...given }
-  await assertSchema(parts.executor, parts.names)
-  const halt = new AbortController()
-  const abandon = new AbortController()
-  const consumers: Promise<void>[] = []
-  const begin = (subscription: Subscription): void => {
-    consumers.push(runConsumer(subscription, parts, { halt: halt.signal, abandon: abandon.signal }))
-  }
-  const deafen = parts.executor.onIdleError?.((error) => {
-    parts.log({ level: 'warn', message: 'an idle connection broke', fields: {}, error })
+/**
+ * Checks the schema, then starts the loops: one engine for all subscriptions, those added later included.
+ *
+ * Stopping has two phases. First nothing more is claimed, and what was claimed and not started goes back at once, for other processes to
+ * take. Then handlers finish within the time that they have; those that do not are told to give up; what they came to is written.
+ */
+export async function startRunner(registry: Registry, given: RunnerParts): Promise<Runner> {
+  await assertSchema(given.database, given.names)
+  const [halt, abandon, giveUp, emptyHanded] = [0, 0, 0, 0].map(() => new AbortController()) as Four
+  const log = withHandler(given.log, registry)
+  const works = assembleWorks(
+    { ...given, log },
+    {
+      halt: halt.signal,
+      abandon: abandon.signal,
+      giveUp: giveUp.signal,
+      emptyHanded: emptyHanded.signal,
+    },
+  )
+  const { engine, hand, lane, listener, keeping, clock } = works
+  const deafen = given.database.onIdleError?.((error) => {
+    log({ level: 'warn', message: 'an idle connection broke', fields: {}, error })
   })
-  registry.subscriptions.forEach(begin)
-  registry.onAdded = begin
-  if (consumers.length === 0) warnOfNothing(parts.log)
+  registry.subscriptions.forEach(works.serve)
+  registry.onAdded = works.serve
+  sayAtStart(registry, given)
+  const looping = engine.run(halt.signal)
 
+  const finish = async (): Promise<boolean> => {
+    await looping
+    await hand.untilEmpty()
+    emptyHanded.abort()
+    await Promise.all([keeping, listener?.ended])
+    await lane.close()
+    deafen?.()
+    return true
+  }
   const stopAll = async (): Promise<void> => {
     registry.onAdded = null
     halt.abort()
-    const finished = Promise.all(consumers).then(() => {
-      deafen?.()
-      return true
-    })
-    if (await within(finished, parts.stopTimeoutMs, parts.clock)) return
-    abandon.abort(new Error('the outbox stops and the time for handlers is up'))
-    if (await within(finished, graceMs, parts.clock)) return
-    const fields = { stopTimeoutMs: parts.stopTimeoutMs }
-    parts.log({
-      level: 'warn',
-      message: 'stopped while handlers still run: their messages will be delivered again',
-      fields,
-    })
+    const finished = finish()
+    if (await within(finished, given.stopTimeoutMs, clock)) return
+    abandon.abort(outOfTime(given.stopTimeoutMs))
+    if (await within(finished, graceMs, clock)) return
+    giveUp.abort()
+    const fields = { stopTimeoutMs: given.stopTimeoutMs, messages: hand.held.size }
+    const message = 'stopped while handlers still run: their messages will be delivered again'
+    log({ level: 'warn', message, fields })
   }
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => {
     stopping ??= stopAll()
     return stopping
   }
-  return { stop, [Symbol.asyncDispose]: stop }
+  return {
+    stop,
+    [Symbol.asyncDispose]: stop,
+    settled: works.settler.settled,
+    untilEmpty: engine.untilEmpty,
+    get troubles() {
+      const isDeaf = listener !== null && listener.ear === null
+      return {
+        failing: [
+          ...(stopping === null ? [] : ['it is stopping']),
+          ...(engine.failures > 0 ? [`the last ${engine.failures} claims failed`] : []),
+          ...(works.settler.isStuck ? ['what became of messages cannot be written'] : []),
+        ],
+        slowing: isDeaf ? ['it does not listen: messages are found by polling'] : [],
+      }
+    },
+  }
 }
+
+type Four = [AbortController, AbortController, AbortController, AbortController]
 
 /** True when the promise settles in time. The timer is cleared either way, so that a stopped process can end. */
 async function within(promise: Promise<boolean>, ms: number, clock: Clock): Promise<boolean> {
@@ -79,10 +119,30 @@ async function within(promise: Promise<boolean>, ms: number, clock: Clock): Prom
   }
 }
 
-function warnOfNothing(log: Logger): void {
-  log({
-    level: 'warn',
-    message: 'started without subscribers: call subscribe() before or after start()',
-    fields: {},
-  })
+function outOfTime(ms: number): OutboxError {
+  return new OutboxError('OUTBOX_STOPPING', `the outbox stops, and the ${ms} ms that handlers have are over`)
+}
+
+/** Every entry about a message names its handler. */
+function withHandler(log: Logger, { subscriptions }: Registry): Logger {
+  return (entry) => {
+    const served = subscriptions.find(({ queue }) => queue === entry.fields['queue'])
+    log(served === undefined ? entry : { ...entry, fields: { handler: served.name, ...entry.fields } })
+  }
+}
+
+function sayAtStart({ subscriptions }: Registry, given: RunnerParts): void {
+  const { capacity } = given.database
+  if (subscriptions.length === 0) {
+    const message = 'started without subscribers: call subscribe() before or after start()'
+    given.log({ level: 'warn', message, fields: {} })
+  }
+  if (capacity !== null && capacity < 3) {
+    const message =
+      'the pool is too small: an outbox keeps two connections, and handlers need some of their own'
+    given.log({ level: 'warn', message, fields: { max: capacity, needed: 3 } })
+  } else if (given.wake !== 'poll' && listenOf(given) === null) {
+    const message = 'this client cannot listen: messages are found by polling'
+    given.log({ level: 'info', message, fields: {} })
+  }
 }

@@ -3,18 +3,18 @@ import { describe, expect, test } from 'vitest'
 import { createSignals } from './signals.ts'
 
 /** A delivery that runs until it is told to end. */
-function delivery(): { readonly work: (signal: AbortSignal) => Promise<AbortSignal>; end(): void } {
+function delivery(): { readonly work: (controller: AbortController) => Promise<AbortSignal>; end(): void } {
   let end = (): void => {}
   const ended = new Promise<void>((resolve) => {
     end = resolve
   })
-  return { work: (signal) => ended.then(() => signal), end }
+  return { work: ({ signal }) => ended.then(() => signal), end }
 }
 
 describe('createSignals', () => {
   test('gives each delivery a signal of its own', async () => {
     const signals = createSignals(new AbortController().signal)
-    const given = await Promise.all([1, 2, 3].map(() => signals.during(async (signal) => signal)))
+    const given = await Promise.all([1, 2, 3].map(() => signals.during(async ({ signal }) => signal)))
 
     expect(new Set(given).size).toBe(3)
     expect(given.map((signal) => signal.aborted)).toEqual([false, false, false])
@@ -33,11 +33,35 @@ describe('createSignals', () => {
     expect(given.map((signal) => signal.reason)).toEqual([reason, reason])
   })
 
+  test('a delivery that begins after abandon finds its signal aborted, with the reason', async () => {
+    const reason = new Error('time is up')
+    const signals = createSignals(AbortSignal.abort(reason))
+    const seen = await signals.during(async ({ signal }) => [signal.aborted, signal.reason])
+
+    expect(seen).toEqual([true, reason])
+  })
+
+  test('a delivery can be aborted by itself: its neighbours and those that come later go on', async () => {
+    const signals = createSignals(new AbortController().signal)
+    const neighbour = delivery()
+    const running = signals.during(neighbour.work)
+    const reason = new Error('lease lost')
+    const own = await signals.during(async (controller) => {
+      controller.abort(reason)
+      return controller.signal
+    })
+    neighbour.end()
+    const [during, later] = [await running, await signals.during(async ({ signal }) => signal)]
+
+    expect(own.reason).toBe(reason)
+    expect([during.aborted, later.aborted]).toEqual([false, false])
+  })
+
   test.each(['ended', 'failed'])('the signal of a delivery that has %s is left alone', async (end) => {
     const abandon = new AbortController()
     const signals = createSignals(abandon.signal)
     const given: AbortSignal[] = []
-    const work = async (signal: AbortSignal): Promise<void> => {
+    const work = async ({ signal }: AbortController): Promise<void> => {
       given.push(signal)
       if (end === 'failed') throw new Error('failed')
     }

@@ -1,6 +1,6 @@
 /** Gives each delivery a signal of its own. */
 export interface Signals {
-  during<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>
+  during<T>(work: (controller: AbortController) => Promise<T>): Promise<T>
 }
 
 /**
@@ -22,7 +22,7 @@ export function createSignals(abandon: AbortSignal): Signals {
       if (abandon.aborted) controller.abort(abandon.reason)
       running.add(controller)
       try {
-        return await work(controller.signal)
+        return await work(controller)
       } finally {
         running.delete(controller)
       }

@@ -1,11 +1,6 @@
+import { type Fence, fenceArrays } from './fence.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
-
-/** The proof that one row may be settled: its place and the token of the claim that leased it. */
-export interface Fence {
-  readonly seq: string
-  readonly token: string
-}
 
 /**
  * Deletes messages whose handlers succeeded. Fenced: only the holder of the lease may write.
@@ -20,11 +15,6 @@ delete from ${names.messages} as m
  where m.seq = s.seq
    and m.lease_token = s.token
 returning m.seq::text as seq`,
-    values: [arrayOf(fences.map((fence) => fence.seq)), arrayOf(fences.map((fence) => fence.token))],
+    values: fenceArrays(fences),
   }
-}
-
-/** An array literal, for values that need no quoting. Not an array of the client's: some clients cannot encode those. */
-function arrayOf(values: readonly string[]): string {
-  return `{${values.join(',')}}`
 }

@@ -1,4 +1,4 @@
-import type { Fence } from './delete-acked.ts'
+import type { Fence } from './fence.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 

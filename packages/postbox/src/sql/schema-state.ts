@@ -1,5 +1,3 @@
-import { OutboxError } from '../core/errors.ts'
-import { sqlState, sqlStateOf } from '../core/sql-state.ts'
 import { literal, type Names } from './names.ts'
 import type { NoRow, Statement } from './statement.ts'
 
@@ -24,14 +22,6 @@ select (to_regnamespace($1::text) is not null)::text as namespace,
        current_setting('server_encoding') as encoding`,
     values: [names.schema, names.meta, names.messages],
   }
-}
-
-/** An error that says what to do, when a statement failed because the tables were never made; any other as it is. */
-export function orSchemaMissing(error: unknown, table: string): unknown {
-  if (sqlStateOf(error) !== sqlState.undefinedTable) return error
-  return new OutboxError('OUTBOX_SCHEMA_MISSING', `there is no table ${table} in this database`, {
-    cause: error,
-  })
 }
 
 export interface AppliedStep {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { resolveNames } from './names.ts'
-import { wakeClause } from './wake.ts'
+import { checkClear, getUp, lieDown, sendWord } from './sleep.ts'
+import { publishersLock, sleepersLock, wakeClause } from './wake.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 
@@ -50,5 +51,62 @@ describe('wakeClause', () => {
 
   test('another word is an error of ours', () => {
     expect(() => wakeClause(names, 'loud' as never, '$1::text')).toThrow(/unreachable/)
+  })
+})
+
+describe('the statements of sleepers', () => {
+  const publishers = publishersLock(names, 'q.queue')
+  const sleepers = sleepersLock(names, 'q.queue')
+
+  test('speak of the same two locks as publishers do', () => {
+    const publisher = wakeClause(names, 'quiet', 'q.queue')
+    const sleeper = lieDown(names, []).text
+
+    for (const lock of [publishers, sleepers]) {
+      expect(publisher).toContain(`(${lock})`)
+      expect(sleeper).toContain(`(${lock})`)
+    }
+    expect(publishers).not.toBe(sleepers)
+  })
+
+  test('who lies down takes F shared, waiting for it, before it tries P for a moment', () => {
+    const { text } = lieDown(names, [])
+    const steps = [
+      `with down as materialized (\n  select q.queue, pg_advisory_lock_shared(${sleepers})`,
+      `when pg_try_advisory_lock(${publishers})`,
+      `then pg_advisory_unlock(${publishers})`,
+      'from down as q',
+    ].map((step) => text.indexOf(step))
+
+    expect(steps).not.toContain(-1)
+    expect([...steps].sort((a, b) => a - b)).toEqual(steps)
+  })
+
+  test('who asks again tries P for a moment and leaves F alone; who gets up lets F go and leaves P alone', () => {
+    expect(checkClear(names, []).text).toContain(`when pg_try_advisory_lock(${publishers})`)
+    expect(checkClear(names, []).text).toContain(`then pg_advisory_unlock(${publishers})`)
+    expect(checkClear(names, []).text).not.toContain(sleepers)
+    expect(getUp(names, []).text).toContain(`pg_advisory_unlock_shared(${sleepers})`)
+    expect(getUp(names, []).text).not.toContain(publishers)
+  })
+
+  // A lock of the transaction would be gone with the statement.
+  test.each([lieDown, checkClear, getUp].map((statement) => statement(names, ['q'])))(
+    '$name takes queues as one JSON text, and no lock that ends with the statement',
+    (one) => {
+      expect(one.values).toEqual(['["q"]'])
+      expect(one.text).not.toContain('_xact_')
+      expect(one.text).toMatch(/\)::text as (clear|up)\s+from /)
+    },
+  )
+
+  test('a word to ourselves is not sent into a half-full queue, and the answer tells whether it was', () => {
+    const { text, values } = sendWord('postbox:1')
+
+    expect(text).toMatch(/^\s*select 'sent' as sent/)
+    expect(text).toContain(
+      "(select pg_notify($1::text, '') as word where pg_notification_queue_usage() < 0.5)",
+    )
+    expect(values).toEqual(['postbox:1'])
   })
 })

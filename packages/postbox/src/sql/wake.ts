@@ -8,11 +8,11 @@ export type Wake = 'quiet' | 'always' | 'poll'
  * The two advisory locks of a queue. P: "a publisher is between its statement and its commit". F: "somebody sleeps".
  * `queue` is an SQL expression. A collision with a lock of the application only adds a needless notification.
  */
-function publishersLock(names: Names, queue: string): string {
+export function publishersLock(names: Names, queue: string): string {
   return `hashtextextended(${literal(`${names.channel} publishers `)} || ${queue}, 0)`
 }
 
-function sleepersLock(names: Names, queue: string): string {
+export function sleepersLock(names: Names, queue: string): string {
   return `hashtextextended(${literal(`${names.channel} sleepers `)} || ${queue}, 0)`
 }
 

@@ -1,0 +1,74 @@
+import type { Hearing, Listening, Session } from './executor.ts'
+import { quoted } from './quoted.ts'
+import { type Queryable, rowsExecutor } from './rows-executor.ts'
+
+/** What a pg.Pool gives. */
+export interface PgPool extends Queryable {
+  connect(): Promise<PoolClient>
+}
+
+interface PoolClient extends Queryable {
+  release(destroy?: boolean): void
+  on(event: string, listener: (event: never) => void): unknown
+  removeListener(event: string, listener: (event: never) => void): unknown
+}
+
+/** A connection of the pool that is ours until it is given back. */
+export async function connect(pool: PgPool, lost: (error: unknown) => void): Promise<Session> {
+  return sessionOf(await pool.connect(), lost)
+}
+
+/** A client of the pool that tells when it breaks: once, and not when it was given back. */
+function sessionOf(client: PoolClient, lost: (error: unknown) => void): Session {
+  let isOurs = true
+  const leave = (destroy: boolean): void => {
+    if (!isOurs) return
+    isOurs = false
+    // On one that is closed the listener stays: it may still have something to say, and unheard that ends the process.
+    if (!destroy) client.removeListener('error', broke)
+    client.removeListener('end', broke)
+    client.release(destroy)
+  }
+  const broke = (error?: unknown): void => {
+    const wasOurs = isOurs
+    leave(true)
+    if (wasOurs) lost(error ?? new Error('the connection was closed'))
+  }
+  client.on('error', broke)
+  client.on('end', broke)
+  return { ...rowsExecutor(client), release: () => leave(false), destroy: () => leave(true) }
+}
+
+interface Notification {
+  readonly channel: string
+  readonly payload?: string
+}
+
+/** One that listens. */
+export async function listen(
+  pool: PgPool,
+  channels: readonly string[],
+  hearing: Hearing,
+): Promise<Listening> {
+  const client = await pool.connect()
+  const session = sessionOf(client, hearing.lost)
+  const hear = ({ channel, payload = '' }: Notification): void => hearing.notified(channel, payload)
+  client.on('notification', hear)
+  try {
+    for (const channel of channels) await client.query(`listen ${quoted(channel)}`, [])
+  } catch (error) {
+    session.destroy()
+    throw error
+  }
+  const end = async (): Promise<void> => {
+    client.removeListener('notification', hear)
+    try {
+      await client.query('unlisten *', [])
+      await client.query('select pg_advisory_unlock_all()', [])
+      session.release()
+    } catch {
+      session.destroy()
+    }
+  }
+  return { run: session.run, end, destroy: session.destroy }
+}

@@ -1,0 +1,89 @@
+import { type Registry, type Runner, type RunnerParts, type Running, startRunner } from './runtime/runner.ts'
+
+/** From one start to its stop. */
+export interface Run {
+  readonly inner: Promise<Runner>
+  readonly handle: Promise<Running>
+  /** null: still starting. */
+  runner: Runner | null
+  ended: Promise<void> | null
+}
+
+export interface Runs {
+  /** The one that is starting or running. */
+  readonly current: Run | null
+  readonly wasStarted: boolean
+  start(): Run
+  /** Stops that one; without one, whichever there is. Never rejects. */
+  stop(run?: Run): Promise<void>
+  /** Resolves when the outbox is stopped, or when `tell` is called. */
+  untilStopped(): { readonly stopped: Promise<void>; tell(): void; forget(): void }
+}
+
+/**
+ * idle → start() → running → stop() → idle, and round again. Starting twice gives the same handle; stopping twice the same
+ * promise; stopping during a start waits for it; starting during a stop begins after it.
+ */
+export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
+  let current: Run | null = null
+  let wasStarted = false
+  let lastEnded: Promise<void> = Promise.resolve()
+  const waiting = new Set<() => void>()
+
+  const stop = (run: Run): Promise<void> => {
+    // A start that failed has told its own caller: there is nothing to stop.
+    run.ended ??= run.inner.then(
+      (running) => running.stop(),
+      () => {},
+    )
+    if (current === run) {
+      current = null
+      lastEnded = run.ended
+      for (const wake of waiting) wake()
+    }
+    return run.ended
+  }
+  const start = (): Run => {
+    if (current !== null) return current
+    const inner = begin(registry, parts, lastEnded)
+    const handle = inner.then(() => ({ stop: () => stop(run), [Symbol.asyncDispose]: () => stop(run) }))
+    const run: Run = { inner, handle, runner: null, ended: null }
+    current = run
+    wasStarted = true
+    inner.then(
+      (runner) => {
+        run.runner = runner
+      },
+      () => {
+        if (current === run) current = null
+      },
+    )
+    // Whoever asked hears of a failure by `inner` or by `handle`, and need not wait for both.
+    handle.catch(() => {})
+    return run
+  }
+  return {
+    get current() {
+      return current
+    },
+    get wasStarted() {
+      return wasStarted
+    },
+    start,
+    stop: (run = current ?? undefined) => (run === undefined ? lastEnded : stop(run)),
+    untilStopped() {
+      let tell = (): void => {}
+      const stopped = new Promise<void>((resolve) => {
+        tell = resolve
+      })
+      waiting.add(tell)
+      return { stopped, tell, forget: () => waiting.delete(tell) }
+    },
+  }
+}
+
+async function begin(registry: Registry, parts: () => RunnerParts, after: Promise<void>): Promise<Runner> {
+  const given = parts()
+  await after
+  return startRunner(registry, given)
+}

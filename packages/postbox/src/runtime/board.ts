@@ -1,0 +1,120 @@
+import type { Demand, Found } from './claimer.ts'
+import type { Dispatcher } from './dispatcher.ts'
+
+/** A queue that is served. */
+interface Served {
+  readonly dispatcher: Dispatcher
+  /** The last claim came back full, a notification came, or a time has come: worth a look. */
+  mayHaveMore: boolean
+  /** When the next message is due, on the local clock; null: none waits. */
+  nextDueAt: number | null
+  /** It had no room when the others were swept. */
+  missedSweep: boolean
+}
+
+/** What is known of the queues: which may have something, and which have room for it. */
+export interface Board {
+  add(dispatcher: Dispatcher): void
+  readonly size: number
+  /** A queue that may have more has room enough for a claim. */
+  readonly wantsLook: boolean
+  /** Some queue has room. */
+  readonly hasRoom: boolean
+  /** Some queue has room that had none for the last sweep. */
+  readonly missedSweep: boolean
+  /** What to ask for: all queues that have room. From now on they have no more, unless somebody says so. */
+  demands(isSweep: boolean): readonly Demand[]
+  /** Notes what a claim found, and gives it to the handlers. */
+  take(found: readonly Found[]): void
+  /** Queues that have no more, as far as is known: whoever publishes to them has to wake us. */
+  exhausted(): readonly string[]
+  /** False: the queue is not served here. */
+  notified(queue: string): boolean
+  mayAllHaveMore(): void
+  /** Queues whose next message is due may have more. */
+  timeHasCome(now: number): void
+  /** When the next message of any queue is due; never, when none waits. */
+  nextDueAt(): number
+  pollMs(): { readonly min: number; readonly max: number }
+  /** Starts no handler any more: what was not started is given back. */
+  close(): void
+}
+
+const longestPollMs = 3_600_000
+
+export function createBoard(): Board {
+  const queues = new Map<string, Served>()
+  const all = (): readonly Served[] => [...queues.values()]
+  const pollOf = ({ dispatcher }: Served): { readonly min: number; readonly max: number } =>
+    dispatcher.subscription.settings.pollMs
+  return {
+    add(dispatcher) {
+      queues.set(dispatcher.subscription.queue, {
+        dispatcher,
+        mayHaveMore: true,
+        nextDueAt: null,
+        missedSweep: false,
+      })
+    },
+    get size() {
+      return queues.size
+    },
+    get wantsLook() {
+      return all().some(({ dispatcher, mayHaveMore }) => mayHaveMore && dispatcher.wantsMore)
+    },
+    get hasRoom() {
+      return all().some(({ dispatcher }) => dispatcher.room > 0)
+    },
+    get missedSweep() {
+      return all().some(({ dispatcher, missedSweep }) => missedSweep && dispatcher.room > 0)
+    },
+    demands(isSweep) {
+      if (isSweep) for (const served of all()) served.missedSweep = served.dispatcher.room === 0
+      const open = all().filter(({ dispatcher }) => dispatcher.room > 0)
+      for (const served of open) served.mayHaveMore = false
+      return open.map(({ dispatcher }) => demandOf(dispatcher))
+    },
+    take(found) {
+      for (const { queue, isFull, nextDueAt, held } of found) {
+        const served = queues.get(queue)
+        if (served === undefined) continue
+        served.mayHaveMore ||= isFull
+        served.nextDueAt = nextDueAt
+        served.dispatcher.take(held)
+      }
+    },
+    exhausted: () =>
+      all()
+        .filter(({ mayHaveMore }) => !mayHaveMore)
+        .map(({ dispatcher }) => dispatcher.subscription.queue),
+    notified(queue) {
+      const served = queues.get(queue)
+      if (served === undefined) return false
+      served.mayHaveMore = true
+      return true
+    },
+    mayAllHaveMore() {
+      for (const served of all()) served.mayHaveMore = true
+    },
+    timeHasCome(now) {
+      for (const served of all()) {
+        if (served.nextDueAt === null || served.nextDueAt > now) continue
+        served.mayHaveMore = true
+        served.nextDueAt = null
+      }
+    },
+    nextDueAt: () =>
+      all().reduce((least, served) => Math.min(least, served.nextDueAt ?? least), Number.POSITIVE_INFINITY),
+    pollMs: () => ({
+      min: Math.min(longestPollMs, ...all().map((served) => pollOf(served).min)),
+      max: Math.min(longestPollMs, ...all().map((served) => pollOf(served).max)),
+    }),
+    close() {
+      for (const { dispatcher } of all()) dispatcher.close()
+    },
+  }
+}
+
+function demandOf({ subscription, room }: Dispatcher): Demand {
+  return { queue: subscription.queue, room, leaseMs: subscription.settings.leaseMs }
+}

@@ -1,0 +1,367 @@
+import { describe, expect, test } from 'vitest'
+import { fakeClock } from '../../../../tests/support/fake-clock.ts'
+import type { Context } from '../core/handler.ts'
+import type { Message } from '../core/message.ts'
+import type { Outcome } from '../core/outcome.ts'
+import { resolveSubscribeOptions, type SubscribeOptions } from '../core/subscribe-options.ts'
+import { createDispatcher } from './dispatcher.ts'
+import type { Failpoint, FailpointName } from './failpoint.ts'
+import { type Held, heldOf } from './held.ts'
+import { createSignals } from './signals.ts'
+
+/** Resolves when everything that could run without waiting has run. */
+const idle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+function leased(seq: number, body: Uint8Array = new Uint8Array(0)): Held {
+  const fixed = { token: 'token', id: `id-${seq}`, seq: `${seq}`, queue: 'orders', key: null, body }
+  const headers = { 'content-type': 'application/octet-stream' }
+  const rest = { headers, attempt: 1, deliveries: 1, createdAt: new Date(0), generation: null }
+  return heldOf({ ...fixed, ...rest }, 30_000, 0)
+}
+
+const leasedUpTo = (count: number): Held[] => Array.from({ length: count }, (_, index) => leased(index + 1))
+
+/** A handler that runs until it is told what becomes of it. */
+interface Run {
+  readonly seq: string
+  readonly signal: AbortSignal
+  end(): Promise<void>
+  fail(error: Error): Promise<void>
+}
+
+function dispatcherOf(options: SubscribeOptions, failpoint?: Failpoint) {
+  const clock = fakeClock()
+  const abandon = new AbortController()
+  const runs: Run[] = []
+  const finished: [string, Outcome][] = []
+  const unstarted: string[] = []
+  const told = { roomMade: 0 }
+  const handler = ({ seq }: Message, { signal }: Context): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const end = (): Promise<void> => {
+        resolve()
+        return idle()
+      }
+      const fail = (error: Error): Promise<void> => {
+        reject(error)
+        return idle()
+      }
+      runs.push({ seq, signal, end, fail })
+    })
+  const rules = { queues: null, codec: undefined, maxBodyBytes: 1_000 }
+  const settings = resolveSubscribeOptions(options)
+  const dispatcher = createDispatcher(
+    { queue: 'orders', name: 'ship', handler, settings, rules },
+    {
+      clock,
+      failpoint,
+      signals: createSignals(abandon.signal),
+      finished: ({ lease }, outcome) => void finished.push([lease.seq, outcome]),
+      unstarted: ({ lease }) => void unstarted.push(lease.seq),
+      roomMade: () => {
+        told.roomMade++
+      },
+    },
+  )
+  const take = (held: readonly Held[]): Promise<void> => {
+    dispatcher.take(held)
+    return idle()
+  }
+  /** Handlers that each take so long, one after the other. */
+  const runEach = async (count: number, ms: number, body?: Uint8Array): Promise<void> => {
+    for (let n = 0; n < count; n++) {
+      const one = leased(n, body)
+      one.deadline += clock.now()
+      await take([one])
+      clock.advance(ms)
+      await runs.at(-1)!.end()
+    }
+  }
+  return { dispatcher, clock, abandon, runs, finished, unstarted, told, take, runEach }
+}
+
+const seqsOf = (runs: readonly Run[]) => runs.map(({ seq }) => seq)
+
+describe('the slots of a dispatcher', () => {
+  test('no more handlers run at once than allowed; the next starts when one ends, in order', async () => {
+    const { dispatcher, runs, take } = dispatcherOf({ concurrency: 2 })
+    await take(leasedUpTo(4))
+    const first = [seqsOf(runs), dispatcher.running]
+    await runs[1]!.end()
+    const second = [seqsOf(runs), dispatcher.running]
+    await runs[0]!.end()
+
+    expect([first, second]).toEqual([
+      [['1', '2'], 2],
+      [['1', '2', '3'], 2],
+    ])
+    expect(seqsOf(runs)).toEqual(['1', '2', '3', '4'])
+  })
+
+  test('what became of a handler is told with its message: acknowledged, or failed with what it threw', async () => {
+    const { runs, finished, take } = dispatcherOf({ concurrency: 2 })
+    await take(leasedUpTo(2))
+    const bad = new Error('bad')
+    await runs[1]!.fail(bad)
+    await runs[0]!.end()
+
+    expect(finished).toEqual([
+      ['2', { kind: 'fail', error: bad }],
+      ['1', { kind: 'ack' }],
+    ])
+  })
+
+  test('says that room was made after each handler that ends, when the slot has been filled again', async () => {
+    const { dispatcher, runs, told, take } = dispatcherOf({ concurrency: 1, prefetch: 1 })
+    await take(leasedUpTo(2))
+    const before = told.roomMade
+    await runs[0]!.end()
+    const between = [told.roomMade, dispatcher.running]
+    await runs[1]!.end()
+
+    expect([before, between, told.roomMade]).toEqual([0, [1, 1], 2])
+  })
+
+  test.each<[string, (one: Held) => void]>([
+    [
+      'whose lease ends now',
+      (one) => {
+        one.deadline = 500
+      },
+    ],
+    [
+      'that was lost',
+      (one) => {
+        one.isLost = true
+      },
+    ],
+  ])('a message %s while it waited is not started and given back; the next one starts', async (_, change) => {
+    const { clock, runs, unstarted, take } = dispatcherOf({ concurrency: 1, prefetch: 2 })
+    const [first, second, third] = leasedUpTo(3) as [Held, Held, Held]
+    await take([first, second, third])
+    clock.advance(500)
+    change(second)
+    await runs[0]!.end()
+
+    expect([seqsOf(runs), unstarted]).toEqual([['1', '3'], ['2']])
+  })
+
+  test('a message is started up to the last millisecond of its lease', async () => {
+    const { clock, runs, unstarted, take } = dispatcherOf({ concurrency: 1 })
+    clock.advance(29_999)
+    await take([leased(1)])
+
+    expect([seqsOf(runs), unstarted]).toEqual([['1'], []])
+  })
+
+  test('the failpoints lie around the handler, which keeps its slot while it is held there', async () => {
+    const reached: FailpointName[] = []
+    const held: (() => void)[] = []
+    const reach = (name: FailpointName): Promise<void> => {
+      reached.push(name)
+      return new Promise((resolve) => held.push(resolve))
+    }
+    const { dispatcher, runs, finished, take } = dispatcherOf({ concurrency: 1 }, { reach })
+    await take([leased(1)])
+    const before = [runs.length, dispatcher.running]
+    held[0]!()
+    await idle()
+    await runs[0]!.end()
+    const after = [finished.length, dispatcher.running]
+    held[1]!()
+    await idle()
+
+    expect(reached).toEqual(['before_handler', 'after_handler'])
+    expect([before, after, finished.length, dispatcher.running]).toEqual([[0, 1], [0, 1], 1, 0])
+  })
+})
+
+describe('the room of a dispatcher', () => {
+  test('is its slots and the prefetch of its options, less what runs and waits', async () => {
+    const { dispatcher, runs, take } = dispatcherOf({ concurrency: 2, prefetch: 3 })
+    const rooms = [dispatcher.room]
+    await take(leasedUpTo(4))
+    rooms.push(dispatcher.room)
+    await runs[0]!.end()
+    rooms.push(dispatcher.room)
+
+    expect(rooms).toEqual([5, 1, 2])
+  })
+
+  test('a prefetch of the options stays as it is, however fast or slow handlers are', async () => {
+    const fast = dispatcherOf({ concurrency: 1, prefetch: 3 })
+    const slow = dispatcherOf({ concurrency: 1, prefetch: 3 })
+    await fast.runEach(5, 0)
+    await slow.runEach(5, 60_000)
+
+    expect([fast.dispatcher.room, slow.dispatcher.room]).toEqual([4, 4])
+  })
+
+  test('before anything was measured nothing is claimed ahead', () => {
+    expect(dispatcherOf({ concurrency: 7 }).dispatcher.room).toBe(7)
+  })
+
+  test('grows for fast handlers: as many ahead as they do in 20 ms', async () => {
+    const { dispatcher, runEach } = dispatcherOf({ concurrency: 5 })
+    await runEach(1, 2)
+
+    expect(dispatcher.room).toBe(5 + 50)
+  })
+
+  test('slow handlers get nothing ahead', async () => {
+    const { dispatcher, runEach } = dispatcherOf({ concurrency: 5 })
+    await runEach(1, 101)
+
+    expect(dispatcher.room).toBe(5)
+  })
+
+  test('handlers that become slow lose what was claimed ahead, and those that become fast get it back', async () => {
+    const { dispatcher, runEach } = dispatcherOf({ concurrency: 5 })
+    const rooms: number[] = []
+    for (const ms of [2, 1_000, 2]) {
+      await runEach(40, ms)
+      rooms.push(dispatcher.room)
+    }
+
+    // A new value counts a fifth: after forty of 2 ms the average is 2.13.
+    expect(rooms).toEqual([55, 5, 51])
+  })
+
+  test('large bodies are not claimed ahead beyond 8 MiB', async () => {
+    const { dispatcher, runEach } = dispatcherOf({ concurrency: 5 })
+    await runEach(1, 0, new Uint8Array(1024 * 1024))
+
+    expect(dispatcher.room).toBe(5 + 8)
+  })
+
+  test('is never below zero when the prefetch shrinks under what waits', async () => {
+    const { dispatcher, clock, runs, take } = dispatcherOf({ concurrency: 1 })
+    await take(leasedUpTo(4))
+    clock.advance(1_000)
+    await runs[0]!.end()
+
+    expect([dispatcher.running, dispatcher.room, dispatcher.wantsMore]).toEqual([1, 0, false])
+  })
+
+  test.each([
+    [10, 5],
+    [3, 2],
+    [1, 1],
+    [0, 1],
+  ])('with a prefetch of %i more is wanted as soon as there is room for %i', async (prefetch, least) => {
+    const { dispatcher, take } = dispatcherOf({ concurrency: 2, prefetch })
+    const wanted: number[] = []
+    for (let room = dispatcher.room; room > 0; room--) {
+      if (dispatcher.wantsMore) wanted.push(room)
+      await take([leased(room)])
+    }
+
+    expect(Math.min(...wanted)).toBe(least)
+    expect([dispatcher.room, dispatcher.wantsMore]).toEqual([0, false])
+  })
+})
+
+describe('a handler that is told to give up', () => {
+  test('timeoutMs aborts its signal, fails it and frees its slot though the handler never ends', async () => {
+    const { dispatcher, clock, runs, finished, told, take } = dispatcherOf({ concurrency: 1, timeoutMs: 300 })
+    await take(leasedUpTo(2))
+    clock.advance(299)
+    await idle()
+    const before = [runs[0]!.signal.aborted, runs.length]
+    clock.advance(1)
+    await idle()
+
+    const error = expect.objectContaining({ code: 'OUTBOX_HANDLER_TIMEOUT' })
+    expect([before, clock.asked]).toEqual([
+      [false, 1],
+      [300, 300],
+    ])
+    expect(runs[0]!.signal.reason).toEqual(error)
+    expect(finished).toEqual([['1', { kind: 'fail', error }]])
+    expect([seqsOf(runs), dispatcher.running, told.roomMade]).toEqual([['1', '2'], 1, 1])
+  })
+
+  test('what a handler does after its time is up changes nothing', async () => {
+    const { dispatcher, clock, runs, finished, take } = dispatcherOf({ concurrency: 1, timeoutMs: 300 })
+    await take([leased(1)])
+    clock.advance(300)
+    await idle()
+    await runs[0]!.end()
+
+    expect([finished.length, dispatcher.running]).toEqual([1, 0])
+  })
+
+  test.each<[string, (run: Run) => Promise<void>]>([
+    ['succeeds', (run) => run.end()],
+    ['fails', (run) => run.fail(new Error('bad'))],
+  ])('a handler that %s in time is not aborted later, and leaves no timer', async (_, end) => {
+    const { clock, runs, finished, take } = dispatcherOf({ concurrency: 1, timeoutMs: 300 })
+    await take([leased(1)])
+    await end(runs[0]!)
+    const left = clock.left
+    clock.advance(300)
+    await idle()
+
+    expect([left, runs[0]!.signal.aborted, finished.length]).toEqual([[], false, 1])
+  })
+
+  test('without timeoutMs the clock is not asked', async () => {
+    const { clock, take } = dispatcherOf({ concurrency: 1 })
+    await take([leased(1)])
+
+    expect(clock.asked).toEqual([])
+  })
+
+  test('the abort of a held message reaches its handler, and no other', async () => {
+    const { runs, finished, take } = dispatcherOf({ concurrency: 2 })
+    const [first, second] = leasedUpTo(2) as [Held, Held]
+    await take([first, second])
+    const reason = new Error('lost')
+    first.abort(reason)
+
+    expect(runs.map(({ signal }) => signal.reason)).toEqual([reason, undefined])
+    expect(finished).toEqual([])
+  })
+
+  test('the abort of a message that waits or has ended reaches nobody', async () => {
+    const { runs, take } = dispatcherOf({ concurrency: 1, prefetch: 1 })
+    const [first, second] = leasedUpTo(2) as [Held, Held]
+    await take([first, second])
+    second.abort(new Error('waits'))
+    await runs[0]!.end()
+    first.abort(new Error('has ended'))
+
+    expect(runs.map(({ signal }) => signal.aborted)).toEqual([false, false])
+  })
+
+  test('when the process gives up, all handlers are told, with its reason', async () => {
+    const { abandon, runs, take } = dispatcherOf({ concurrency: 2 })
+    await take(leasedUpTo(2))
+    const reason = new Error('time is up')
+    abandon.abort(reason)
+
+    expect(runs.map(({ signal }) => signal.reason)).toEqual([reason, reason])
+  })
+})
+
+describe('a dispatcher that was closed', () => {
+  test('gives back what waits, starts nothing, and lets what runs finish', async () => {
+    const { dispatcher, runs, finished, unstarted, take } = dispatcherOf({ concurrency: 1, prefetch: 2 })
+    await take(leasedUpTo(3))
+    dispatcher.close()
+    const given = [...unstarted]
+    await runs[0]!.end()
+
+    expect(given).toEqual(['2', '3'])
+    expect([seqsOf(runs), finished, unstarted]).toEqual([['1'], [['1', { kind: 'ack' }]], ['2', '3']])
+  })
+
+  test('gives back what comes later, has no room and wants no more', async () => {
+    const { dispatcher, runs, unstarted, take } = dispatcherOf({ concurrency: 5 })
+    dispatcher.close()
+    await take(leasedUpTo(2))
+
+    expect([seqsOf(runs), unstarted]).toEqual([[], ['1', '2']])
+    expect([dispatcher.room, dispatcher.wantsMore]).toEqual([0, false])
+  })
+})

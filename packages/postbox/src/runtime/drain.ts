@@ -1,0 +1,34 @@
+import type { Runner } from './runner.ts'
+import type { Settled } from './settle-reports.ts'
+
+/** What became of the messages while it was waited for. */
+export interface Drained {
+  readonly acked: number
+  /** Failed, and put back for later. */
+  readonly retried: number
+  /** Taken over by another process before they could be settled. */
+  readonly lost: number
+  /** Nothing was ready any more. False: the deadline came first, or a stop. */
+  readonly isEmpty: boolean
+}
+
+/** Waits until nothing is ready any more or it is `stopped`, then ends what was started for it: what runs by then counts, too. */
+export async function untilDrained(
+  starting: Promise<Runner>,
+  stopped: Promise<void>,
+  end: () => Promise<void> | undefined,
+): Promise<Drained> {
+  const runner = await starting
+  const before = { ...runner.settled }
+  const isEmpty = await Promise.race([runner.untilEmpty().then(() => true), stopped.then(() => false)])
+  await end()
+  return { ...since(before, runner.settled), isEmpty }
+}
+
+function since(before: Settled, now: Settled): Omit<Drained, 'isEmpty'> {
+  return {
+    acked: now.acked - before.acked,
+    retried: now.retried - before.retried,
+    lost: now.lost - before.lost,
+  }
+}

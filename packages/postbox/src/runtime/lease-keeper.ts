@@ -1,0 +1,111 @@
+import { compareSeq } from '../core/batching.ts'
+import { OutboxError } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { extendLeases, holdsLeases } from '../sql/extend-leases.ts'
+import type { Names } from '../sql/names.ts'
+import type { Clock } from './clock.ts'
+import { type Failpoint, sent } from './failpoint.ts'
+import type { Held } from './held.ts'
+import type { Lane } from './lane.ts'
+
+export interface LeaseKeeperParts {
+  /** Everything in hand: waiting for a slot, running, or waiting to be written. */
+  readonly held: ReadonlySet<Held>
+  readonly lane: Pick<Lane, 'run'>
+  readonly names: Names
+  readonly clock: Clock
+  readonly log: Logger
+  readonly failpoint?: Failpoint | undefined
+  /** The shortest lease of any subscription. */
+  shortestLeaseMs(): number
+}
+
+/**
+ * Renews the leases that are past their half, all with one statement, until the signal aborts. It looks eight times within the shortest
+ * lease; a handler whose lease could not be renewed by its last quarter is told to give up, an eighth before the end at the latest.
+ */
+export async function keepLeases(parts: LeaseKeeperParts, signal: AbortSignal): Promise<void> {
+  let renewing: Promise<void> | null = null
+  while (!signal.aborted) {
+    await parts.clock.sleep(parts.shortestLeaseMs() / 8, signal)
+    if (signal.aborted) break
+    // Not awaited: one that hangs must not keep handlers from being told in time.
+    renewing ??= renewAndReport(parts).finally(() => {
+      renewing = null
+    })
+    abortOverdue(parts)
+  }
+  await renewing
+}
+
+async function renewAndReport(parts: LeaseKeeperParts): Promise<void> {
+  try {
+    await renew(parts)
+  } catch (error) {
+    parts.log({ level: 'warn', message: 'leases could not be renewed, trying again', fields: {}, error })
+  }
+}
+
+async function renew(parts: LeaseKeeperParts): Promise<void> {
+  const { lane, names, clock } = parts
+  if (parts.failpoint) await parts.failpoint.reach('before_renewal')
+  let old: readonly Held[] = []
+  let sentAt = 0
+  // Chosen when the turn comes: what a flush has settled until then is no longer in hand.
+  const answer = lane.run(() => {
+    sentAt = clock.now()
+    old = [...parts.held].filter((held) => isOld(held, sentAt)).sort(bySeq)
+    return old.length === 0 ? null : extendLeases(names, old.map(extensionOf))
+  })
+  const renewed = seqsOf(await sent(answer, parts.failpoint, 'renewal_sent'))
+  if (parts.failpoint) await parts.failpoint.reach('after_renewal')
+  for (const held of old) if (renewed.has(held.lease.seq)) held.deadline = sentAt + held.leaseMs
+  await lose(
+    parts,
+    old.filter((held) => !renewed.has(held.lease.seq) && parts.held.has(held)),
+  )
+}
+
+/** What did not come back is lost, or locked by somebody (a handler's own transaction): a look without a lock tells. */
+async function lose(
+  { lane, names, log, held: inHand }: LeaseKeeperParts,
+  missing: readonly Held[],
+): Promise<void> {
+  if (missing.length === 0) return
+  const still = seqsOf(await lane.run(holdsLeases(names, missing.map(extensionOf))))
+  // What was settled meanwhile is gone because we deleted it.
+  for (const held of missing.filter((one) => !still.has(one.lease.seq) && inHand.has(one))) {
+    const { id, seq, queue, deliveries } = held.lease
+    held.isLost = true
+    held.abort(leaseLost(held, 'was taken over'))
+    const message = 'lease lost while its handler runs: the message is somebody else’s now'
+    log({ level: 'warn', message, fields: { queue, id, seq, deliveries } })
+  }
+}
+
+/** Its lease may end before the next look. What the handler came to is still written, if nobody else has taken the message by then. */
+function abortOverdue({ held, clock }: LeaseKeeperParts): void {
+  const now = clock.now()
+  for (const one of held)
+    if (now >= one.deadline - one.leaseMs / 4) one.abort(leaseLost(one, 'could not be renewed'))
+}
+
+function isOld(held: Held, now: number): boolean {
+  return !held.isLost && now >= held.deadline - held.leaseMs / 2
+}
+
+function leaseLost({ lease }: Held, how: string): OutboxError {
+  return new OutboxError('OUTBOX_LEASE_LOST', `the lease on message ${lease.id} of "${lease.queue}" ${how}`)
+}
+
+function extensionOf({ lease, leaseMs }: Held): { seq: string; token: string; leaseMs: number } {
+  return { seq: lease.seq, token: lease.token, leaseMs }
+}
+
+function bySeq(a: Held, b: Held): number {
+  return compareSeq(a.lease.seq, b.lease.seq)
+}
+
+function seqsOf(rows: readonly { readonly seq: string }[]): ReadonlySet<string> {
+  return new Set(rows.map((row) => row.seq))
+}

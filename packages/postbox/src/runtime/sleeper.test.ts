@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import { fakeClock } from '../../../../tests/support/fake-clock.ts'
+import { createSleeper } from './sleeper.ts'
+
+function sleeperOf() {
+  const clock = fakeClock()
+  return { clock, sleeper: createSleeper(clock) }
+}
+
+describe('createSleeper', () => {
+  test.each([
+    ['the time that is left', 1_250, 250],
+    ['a millisecond more rather than a fraction too little', 1_250.2, 251],
+    ['nothing when the time has passed', 900, 0],
+  ])('asks the clock for %s', (_, at, asked) => {
+    const { clock, sleeper } = sleeperOf()
+    clock.advance(1_000)
+    void sleeper.sleepUntil(at)
+
+    expect(clock.asked).toEqual([asked])
+  })
+
+  test('says that the time has come when nobody woke it', async () => {
+    const { clock, sleeper } = sleeperOf()
+    const sleeping = sleeper.sleepUntil(100)
+    clock.advance(100)
+
+    expect(await sleeping).toBe(false)
+  })
+
+  test('ends at once when it is woken, and says so', async () => {
+    const { clock, sleeper } = sleeperOf()
+    const sleeping = sleeper.sleepUntil(100)
+    sleeper.wake()
+
+    expect(await sleeping).toBe(true)
+    expect(clock.now()).toBe(0)
+  })
+
+  test('says when it will wake by itself, from the moment of asking until the sleep has ended', async () => {
+    const { clock, sleeper } = sleeperOf()
+    const before = sleeper.wakesAt
+    const sleeping = sleeper.sleepUntil(100)
+    const during = sleeper.wakesAt
+    clock.advance(100)
+    await sleeping
+
+    expect([before, during, sleeper.wakesAt]).toEqual([null, 100, null])
+  })
+
+  test('a wake-up while nobody sleeps does not shorten the next sleep', async () => {
+    const { clock, sleeper } = sleeperOf()
+    sleeper.wake()
+    const first = sleeper.sleepUntil(100)
+    sleeper.wake()
+    await first
+    sleeper.wake()
+    const second = sleeper.sleepUntil(100)
+    clock.advance(100)
+
+    expect([await first, await second]).toEqual([true, false])
+  })
+})

@@ -1,0 +1,42 @@
+import type { Executor } from '../adapters/executor.ts'
+import { type CountedQueue, countMessages } from '../sql/count-messages.ts'
+import type { Names } from '../sql/names.ts'
+
+/** A count that stops at ten thousand: then there are at least as many. */
+export interface BoundedCount {
+  readonly count: number
+  readonly atLeast: boolean
+}
+
+export interface QueueStats {
+  /** Due now, and nobody has it. */
+  readonly ready: BoundedCount
+  /** Some process has it. */
+  readonly leased: BoundedCount
+  /** Due later: timers and retries. */
+  readonly scheduled: BoundedCount
+  /** How long the oldest ready message has been ready; null: none is. By the database's clock. */
+  readonly oldestReadyMs: number | null
+}
+
+/** Queue → what waits in it. */
+export type Stats = Readonly<Record<string, QueueStats>>
+
+const bound = 10_000
+
+/** Asks the database, with one statement whose cost does not grow with the queues' lengths. */
+export async function readStats(executor: Executor, names: Names, queues: readonly string[]): Promise<Stats> {
+  if (queues.length === 0) return {}
+  const rows = await executor.run(countMessages(names, queues, bound))
+  return Object.fromEntries(rows.map((row) => [row.queue, statsOf(row)]))
+}
+
+function statsOf(row: CountedQueue): QueueStats {
+  const manyNow = row.manynow === 'true'
+  return {
+    ready: { count: Number(row.ready), atLeast: manyNow },
+    leased: { count: Number(row.leased), atLeast: manyNow },
+    scheduled: { count: Number(row.scheduled), atLeast: row.manylater === 'true' },
+    oldestReadyMs: row.oldest === null ? null : Math.max(0, Number(row.oldest)),
+  }
+}

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import { fakeClock } from '../../../../tests/support/fake-clock.ts'
+import { createSweeps } from './sweeps.ts'
+
+/** Sweeps that each take so long, at a time when the process has run for a while. */
+function sweepsOf(sweepMs: number) {
+  const clock = fakeClock()
+  clock.advance(50_000)
+  const last = { sweepMs }
+  const sweeps = createSweeps(clock, last)
+  const sweepOnce = (isComplete = true): void => {
+    sweeps.begin()
+    sweeps.end(isComplete)
+  }
+  return { clock, sweeps, last, sweepOnce }
+}
+
+describe('createSweeps', () => {
+  test('the first look is a sweep', () => {
+    const { sweeps } = sweepsOf(0)
+
+    expect([sweeps.isOwed, sweeps.isAllowed(), sweeps.isDue()]).toEqual([true, true, true])
+  })
+
+  test('the look after a sweep that saw everything is none', () => {
+    const { sweeps, sweepOnce } = sweepsOf(0)
+    sweepOnce()
+
+    expect([sweeps.isOwed, sweeps.isDue()]).toEqual([false, false])
+  })
+
+  test('one that is owed is due at once when sweeps cost nothing', () => {
+    const { sweeps, sweepOnce } = sweepsOf(0)
+    sweepOnce()
+    sweeps.owe()
+
+    expect(sweeps.isDue()).toBe(true)
+  })
+
+  test('one that is owed waits for twenty times as long as the last one took', () => {
+    const { clock, sweeps, sweepOnce } = sweepsOf(10)
+    sweepOnce()
+    sweeps.owe()
+    clock.advance(199)
+    const before = [sweeps.isAllowed(), sweeps.isDue()]
+    clock.advance(1)
+
+    expect(before).toEqual([false, false])
+    expect([sweeps.isAllowed(), sweeps.isDue()]).toEqual([true, true])
+    expect(sweeps.allowedAt()).toBe(50_200)
+  })
+
+  test('the rest counts from the end of the last one, and by what that one took', () => {
+    const { clock, sweeps, last } = sweepsOf(10)
+    sweeps.begin()
+    clock.advance(300)
+    last.sweepMs = 300
+    sweeps.end(true)
+    sweeps.owe()
+
+    expect(sweeps.allowedAt()).toBe(50_000 + 300 + 20 * 300)
+  })
+
+  test('while looks go on, one is due every second though none is owed', () => {
+    const { clock, sweeps, sweepOnce } = sweepsOf(10)
+    sweepOnce()
+    clock.advance(999)
+    const before = sweeps.isDue()
+    clock.advance(1)
+
+    expect([before, sweeps.isDue(), sweeps.isOwed]).toEqual([false, true, false])
+  })
+
+  test('sweeps that take longer than a twentieth of a second come less often than every second', () => {
+    const { clock, sweeps, sweepOnce } = sweepsOf(100)
+    sweepOnce()
+    clock.advance(1_999)
+    const before = sweeps.isDue()
+    clock.advance(1)
+
+    expect([before, sweeps.isDue()]).toEqual([false, true])
+  })
+
+  test('what is owed while a sweep is under way stays owed', () => {
+    const { sweeps } = sweepsOf(0)
+    sweeps.begin()
+    const during = sweeps.isOwed
+    sweeps.owe()
+    sweeps.end(true)
+
+    expect([during, sweeps.isOwed]).toEqual([false, true])
+  })
+
+  test('one that came back full is still owed: it has not seen everything', () => {
+    const { sweeps, sweepOnce } = sweepsOf(0)
+    sweepOnce(false)
+
+    expect(sweeps.isOwed).toBe(true)
+  })
+})

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import type { Database } from '../adapters/executor.ts'
+import type { Logger } from '../core/log.ts'
+import { resolveSubscribeOptions, type SubscribeSettings } from '../core/subscribe-options.ts'
+import type { Names } from '../sql/names.ts'
+import { createClaimer } from './claimer.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { createDispatcher } from './dispatcher.ts'
+import { createEngine, type Engine } from './engine.ts'
+import type { Failpoint } from './failpoint.ts'
+import { createHand, type Hand } from './hand.ts'
+import { createLane, type Lane } from './lane.ts'
+import { keepLeases } from './lease-keeper.ts'
+import { keepListening, type Listener } from './listener.ts'
+import { createSettler, type Settler } from './settler.ts'
+import { createSignals } from './signals.ts'
+import type { Subscription } from './subscription.ts'
+import { createWaker } from './waker.ts'
+
+export interface WorksParts {
+  readonly database: Database
+  /** Where to listen; the same one, unless the first is a pooler. */
+  readonly listenDatabase: Database
+  readonly names: Names
+  readonly wake: 'quiet' | 'always' | 'poll'
+  readonly log: Logger
+  readonly internals?: Internals | undefined
+}
+
+/** What tests replace. */
+export interface Internals {
+  readonly clock?: Clock
+  readonly failpoint?: Failpoint
+  readonly statementTimeoutMs?: number
+}
+
+/** From one start to its stop: each says that a part of the work is over. */
+export interface Phases {
+  /** Claim nothing more. */
+  readonly halt: AbortSignal
+  /** Handlers must give up. */
+  readonly abandon: AbortSignal
+  /** What cannot be written now is left to its lease. */
+  readonly giveUp: AbortSignal
+  /** Nothing is in hand: no lease needs to be kept. */
+  readonly emptyHanded: AbortSignal
+}
+
+/** The parts of an outbox at work, tied together. */
+export interface Works {
+  readonly clock: Clock
+  readonly engine: Engine
+  readonly hand: Hand
+  readonly settler: Settler
+  readonly lane: Lane
+  /** null: it polls. */
+  readonly listener: Listener | null
+  serve(subscription: Subscription): void
+  /** Resolves when the leases need not be kept any more. */
+  readonly keeping: Promise<void>
+}
+
+const statementTimeoutMs = 10_000
+// Two connections are ours for life, to work and to listen, and the application needs one.
+const enoughToListen = 3
+
+export function assembleWorks(parts: WorksParts, phases: Phases): Works {
+  const { names, log, internals = {} } = parts
+  const { clock = systemClock, failpoint } = internals
+  const timeout = { statementTimeoutMs: internals.statementTimeoutMs ?? statementTimeoutMs }
+  const lane = createLane({ database: parts.database, ...timeout })
+  const shared = { clock, log, names, lane, failpoint }
+  const served = new Map<string, SubscribeSettings>()
+  const settler = createSettler({ ...shared, giveUp: phases.giveUp, changed: () => engine.roomMade() })
+  const listen = listenOf(parts)
+  const listener =
+    listen === null
+      ? null
+      : keepListening(
+          {
+            ...shared,
+            ...timeout,
+            listen,
+            ownChannel: `postbox:${randomUUID()}`,
+            notified: (queue) => engine.notified(queue),
+            changed: () => engine.oweSweep(),
+          },
+          phases.halt,
+        )
+  const isQuiet = parts.wake === 'quiet' && !parts.listenDatabase.singleSession
+  const waker = createWaker({ listener, names, isQuiet, oweSweep: () => engine.oweSweep() })
+  const hand = createHand({
+    settler,
+    settingsOf: (queue) => served.get(queue) ?? resolveSubscribeOptions(undefined),
+    emptied: () => engine.emptied(),
+  })
+  const engine: Engine = createEngine({ ...shared, claimer: createClaimer(shared), waker, settler, hand })
+  const signals = createSignals(phases.abandon)
+  const { finished, unstarted, held } = hand
+  return {
+    clock,
+    engine,
+    hand,
+    settler,
+    lane,
+    listener,
+    serve(subscription) {
+      served.set(subscription.queue, subscription.settings)
+      const { roomMade } = engine
+      engine.add(createDispatcher(subscription, { clock, signals, failpoint, finished, unstarted, roomMade }))
+    },
+    keeping: keepLeases(
+      { ...shared, held, shortestLeaseMs: () => shortestLease(served) },
+      phases.emptyHanded,
+    ),
+  }
+}
+
+function shortestLease(served: ReadonlyMap<string, SubscribeSettings>): number {
+  return Math.min(30_000, ...[...served.values()].map(({ leaseMs }) => leaseMs))
+}
+
+/** How to listen; null: not at all, and messages are found by polling. */
+export function listenOf({
+  wake,
+  database,
+  listenDatabase,
+}: Pick<WorksParts, 'wake' | 'database' | 'listenDatabase'>): NonNullable<Database['listen']> | null {
+  const { listen, capacity } = listenDatabase
+  if (wake === 'poll' || listen === undefined) return null
+  const wouldLeaveNone = database === listenDatabase && (capacity ?? enoughToListen) < enoughToListen
+  return wouldLeaveNone ? null : listen
+}

@@ -1,0 +1,71 @@
+import type { Names } from './names.ts'
+import type { Statement } from './statement.ts'
+
+export interface CountedQueue {
+  readonly queue: string
+  readonly ready: string
+  readonly leased: string
+  readonly scheduled: string
+  /** Whether a count stopped at its bound: 'true' or 'false'. */
+  readonly manynow: string
+  readonly manylater: string
+  /** How long the oldest ready message has waited, in milliseconds; null: none is ready. */
+  readonly oldest: string | null
+}
+
+/**
+ * Counts each queue's messages, no more than `bound` in each lane: an exact count of a long queue reads all of it, and whoever asks
+ * needs to know that it is long. Fresh and due ones count together (`ready`, `leased`), later ones as `scheduled`.
+ */
+export function countMessages(
+  names: Names,
+  queues: readonly string[],
+  bound: number,
+): Statement<CountedQueue> {
+  return {
+    name: 'count_messages',
+    text: `
+select w.queue,
+       (fresh.ready + due.ready)::text as ready,
+       (fresh.leased + due.leased)::text as leased,
+       later.scheduled::text as scheduled,
+       (fresh.seen = $2::int or due.seen = $2::int)::text as manynow,
+       (later.scheduled = $2::int)::text as manylater,
+       (extract(epoch from now() - least(fresh.oldest, due.oldest)) * 1000)::text as oldest
+  from jsonb_array_elements_text($1::text::jsonb) as w(queue)
+ cross join lateral (
+   select count(*) as seen,
+          count(*) filter (where is_free) as ready,
+          count(*) filter (where not is_free) as leased,
+          min(created_at) filter (where is_free) as oldest
+     from (select m.created_at, (m.lease_token is null or m.leased_until < now()) as is_free
+             from ${names.messages} as m
+            where (m.queue, m.seq) > (w.queue, 0)
+              and (m.queue, m.seq) <= (w.queue, 9223372036854775807)
+              and m.due_at is null
+            order by m.queue, m.seq
+            limit $2::int) as f) as fresh
+ cross join lateral (
+   select count(*) as seen,
+          count(*) filter (where is_free) as ready,
+          count(*) filter (where not is_free) as leased,
+          min(due_at) filter (where is_free) as oldest
+     from (select m.due_at, (m.lease_token is null or m.leased_until < now()) as is_free
+             from ${names.messages} as m
+            where m.queue = w.queue
+              and m.due_at <= now()
+            order by m.due_at, m.seq
+            limit $2::int) as d) as due
+ cross join lateral (
+   select count(*) as scheduled
+     from (select 1
+             from ${names.messages} as m
+            where m.queue = w.queue
+              and m.due_at > now()
+              and m.due_at < 'infinity'
+            order by m.due_at, m.seq
+            limit $2::int) as l) as later
+ order by w.queue`,
+    values: [JSON.stringify(queues), bound],
+  }
+}

@@ -1,0 +1,104 @@
+// kill -9 at a failpoint, while a second process goes on.
+import type pg from 'pg'
+import { expect } from 'vitest'
+import type { FailpointName } from '../../packages/postbox/src/runtime/failpoint.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { eventually } from '../support/signals.ts'
+import { openLedger } from './ledger.ts'
+import type { Child, Programs } from './processes.ts'
+import type { Trap } from './protocol.ts'
+import type { Random } from './random.ts'
+
+export interface KillScene {
+  readonly database: TestDatabase
+  readonly pool: pg.Pool
+  readonly programs: Programs
+  /** The process that goes on. */
+  readonly survivor: Child
+}
+
+export interface Kill {
+  readonly point: FailpointName
+  readonly nth: number
+  readonly random: Random
+}
+
+// The survivor's leases are told by their length. Nobody waits for them to end: it is never killed.
+const survivorLeaseMs = 600_000
+const concurrency = 4
+const prefetch = 4
+
+export function startSurvivor(database: TestDatabase, programs: Programs): Child {
+  const options = { concurrency, prefetch, leaseMs: survivorLeaseMs, pollMs: { min: 20, max: 100 } }
+  return programs.worker({ url: database.url, schema: database.schema, options })
+}
+
+export interface Killed {
+  /** What the victim had in hand when it died: its rows are still there, under its leases. */
+  readonly inHand: readonly string[]
+  /** Delivered again by the survivor. */
+  readonly repeated: readonly string[]
+}
+
+/** Publishes until the victim has died where it should, and checks that the survivor makes up for it. */
+export async function killAt(scene: KillScene, { point, nth, random }: Kill): Promise<Killed> {
+  const { database, pool, survivor } = scene
+  const ledger = await openLedger(database, pool)
+  await using victim = startVictim(scene, { point, nth, action: 'kill', whileRenewing: isRenewal(point) })
+  await ledger.publishUntil(() => victim.hasEnded, random)
+  expect(await victim.ended).toEqual({ code: null, signal: 'SIGKILL', output: '' })
+
+  const leased = await endLeasesOf(victim, database)
+  const inHand = isRenewal(point) ? [...leased, ...(await startedBy(victim, database))] : leased
+  await ledger.publish(random)
+  await ledger.untilEmpty()
+
+  const repeated = await ledger.assertConserved()
+  for (const { workers } of repeated) expect(workers).toEqual([victim.pid, survivor.pid])
+  const ids = repeated.map(({ id }) => id)
+  expect(ids.filter((id) => !inHand.includes(id))).toEqual([])
+  expect(survivor.hasEnded).toBe(false)
+  return { inHand, repeated: ids }
+}
+
+function startVictim({ database, programs }: KillScene, trap: Trap): Child {
+  // Where leases are renewed they have to be short, and the handlers must not end.
+  const leaseMs = trap.whileRenewing ? 1_000 : 30_000
+  const options = { concurrency, prefetch, leaseMs, pollMs: { min: 20, max: 100 } }
+  const { url, schema } = database
+  return programs.worker({ url, schema, options, trap, waits: trap.whileRenewing })
+}
+
+function isRenewal(point: FailpointName): boolean {
+  return point.includes('renewal')
+}
+
+/** Nobody waits for the leases of the dead: they end now. Returns the messages that it had in hand. */
+async function endLeasesOf(victim: Child, database: TestDatabase): Promise<readonly string[]> {
+  // A claim or a flush that was under way is carried out after the death of who sent it.
+  await eventually(async () => !(await isConnected(victim, database)), { what: 'the last statement to end' })
+  const rows = await database.query<{ id: string }>(
+    `
+      update outbox
+         set leased_until = now() - interval '1 second'
+       where lease_token is not null
+         and leased_until < now() + make_interval(secs => $1)
+      returning id::text
+    `,
+    [survivorLeaseMs / 2_000],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** What a process has in hand whose handlers never end. Its leases are short, and may have ended by now. */
+async function startedBy({ pid }: Child, database: TestDatabase): Promise<readonly string[]> {
+  const rows = await database.query<{ id: string }>('select id::text from delivered where worker = $1', [pid])
+  return rows.map(({ id }) => id)
+}
+
+async function isConnected({ name }: Child, database: TestDatabase): Promise<boolean> {
+  const rows = await database.query('select from pg_stat_activity where application_name like $1', [
+    `${name}%`,
+  ])
+  return rows.length > 0
+}

@@ -1,0 +1,71 @@
+import type pg from 'pg'
+import { createOutbox } from 'postbox'
+import { beforeAll, expect, test } from 'vitest'
+import { useDatabase } from '../support/database.ts'
+import { signal } from '../support/signals.ts'
+import { createDeliveredTable } from './ledger.ts'
+import { usePrograms } from './processes.ts'
+import { pollMs, publishToSleepers } from './wake-rounds.ts'
+
+const database = useDatabase()
+const programs = usePrograms()
+let pool: pg.Pool
+
+beforeAll(async () => {
+  pool = database.pool()
+  await createOutbox({ database: pool, schema: database.schema }).migrate()
+  await createDeliveredTable(database)
+})
+
+test('a publisher that was quiet, and commits after a sleeper lay down, is found though nobody polls', async () => {
+  const delivered = signal<unknown>('the message')
+  const publisher = await database.client()
+  let rests = 0
+  const commitAtSecondRest = async (name: string): Promise<void> => {
+    if (name !== 'before_sleep' || rests === 2 || !(await somebodySleeps())) return
+    // Before the second the sleeper has swept, and owes itself nothing more.
+    if (++rests === 2) await publisher.query('commit')
+  }
+  const outbox = createOutbox({
+    database: pool,
+    schema: database.schema,
+    logger: false,
+    [Symbol.for('postbox.internals')]: { failpoint: { reach: commitAtSecondRest } },
+  })
+  outbox.subscribe('orders', ({ body }) => delivered.send(body), { pollMs })
+  await publisher.query('begin')
+  await outbox.publish(publisher, 'orders', 'quietly')
+
+  await using _running = await outbox.start()
+
+  expect(await delivered.wait().finally(() => publisher.end())).toBe('quietly')
+})
+
+/** One other than a publisher holds a lock of the protocol: whoever publishes now sends a notification. */
+async function somebodySleeps(): Promise<boolean> {
+  const rows = await database.query(
+    `
+      select
+        from pg_locks
+        join pg_stat_activity using (pid)
+       where locktype = 'advisory'
+         and mode = 'ShareLock'
+         and application_name like $1
+         and state = 'idle'
+    `,
+    [`${database.applicationName}%`],
+  )
+  return rows.length > 0
+}
+
+test('in 300 rounds of random transactions no sleeper misses a message, though some publishers say nothing', async () => {
+  const { delivered, announceable, announced } = await publishToSleepers(
+    { database, programs },
+    { rounds: 300, seed: 20_251 },
+  )
+
+  expect(delivered).toBeGreaterThan(300)
+  // Else nothing was tried: some publishers must have been quiet, and some not.
+  expect(announced).toBeGreaterThan(0)
+  expect(announced).toBeLessThan(announceable)
+}, 60_000)

@@ -1,0 +1,84 @@
+// A worker: an outbox that records each delivery in a table, and runs into traps. It ends by itself after SIGTERM.
+import pg from 'pg'
+import { createOutbox, type LogEntry, type Message, shutdownSignal } from 'postbox'
+import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
+import { followCommands, readOrder, report } from './child.ts'
+import { type Command, type WorkerOrder, waitingBody } from './protocol.ts'
+import { createTraps } from './traps.ts'
+
+const order = readOrder<WorkerOrder>()
+const { leaseMs = 30_000 } = order.options
+const startedAt = new Map<string, number>()
+const traps = createTraps(order.trap, isRenewing)
+const waiting = new Map<string, () => void>()
+const finished = new Set<string>()
+
+// A spare connection, made while another breaks, goes after a second: those that are left are the ones in use.
+const pool = new pg.Pool({
+  ...connectionOf(order.name),
+  max: 4,
+  idleTimeoutMillis: 1_000,
+})
+const records = new pg.Pool({ ...connectionOf(`${order.name}-records`), max: 20 })
+records.on('error', () => {})
+
+const outbox = createOutbox({
+  database: pool,
+  schema: order.schema,
+  logger: log,
+  [Symbol.for('postbox.internals')]: { failpoint: traps, clock: { now: systemClock.now, sleep } },
+})
+for (const queue of order.queues) outbox.subscribe(queue, deliver, order.options)
+
+const channel = followCommands(follow)
+const shutdown = shutdownSignal('SIGTERM')
+await outbox.start()
+report({ kind: 'ready' })
+await outbox.run({ signal: shutdown })
+await Promise.all([pool.end(), records.end()])
+channel.leave()
+
+async function deliver({ id, body, deliveries }: Message): Promise<void> {
+  startedAt.set(id, performance.now())
+  await records.query('insert into delivered (id, worker, deliveries) values ($1, $2, $3)', [
+    id,
+    process.pid,
+    deliveries,
+  ])
+  report({ kind: 'delivered', id })
+  if (!finished.has(id) && (order.waits || body === waitingBody)) {
+    await new Promise<void>((resolve) => waiting.set(id, resolve))
+  }
+  startedAt.delete(id)
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return systemClock.sleep(Math.min(ms, order.longestSleepMs ?? ms), signal)
+}
+
+function isRenewing(): boolean {
+  const halfAgo = performance.now() - leaseMs / 2
+  return [...startedAt.values()].some((at) => at < halfAgo)
+}
+
+function follow(command: Command): void {
+  if (command.kind === 'set a trap') traps.set(command.trap)
+  if (command.kind === 'go on') traps.goOn()
+  if (command.kind !== 'finish') return
+  for (const [id, finish] of waiting) {
+    finished.add(id)
+    finish()
+  }
+  waiting.clear()
+}
+
+function log({ level, message, fields, error }: LogEntry): void {
+  const cause = error === undefined ? '' : `: ${String(error)}`
+  report({ kind: 'log', level, message: message + cause, id: fields['id'] ?? null })
+}
+
+function connectionOf(name: string): pg.PoolConfig {
+  const url = new URL(order.url)
+  url.searchParams.set('application_name', name)
+  return { connectionString: url.href }
+}

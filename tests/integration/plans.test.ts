@@ -1,0 +1,94 @@
+// Plans as counts: which index, how many rows, how many pages. Larger tables are in ../large/plans.test.ts.
+import type pg from 'pg'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
+import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
+import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
+import { useDatabase } from '../support/database.ts'
+import {
+  beliefs,
+  describePlans,
+  expectCheap,
+  expectInOrder,
+  explainedWorker,
+  useFreshTable,
+} from '../support/plan.ts'
+import { fencesOf, fill, openWorker } from '../support/sessions.ts'
+
+const database = useDatabase()
+let pool: pg.Pool
+
+const rows = 20_000
+const room = 500
+const generic = { plan_cache_mode: 'force_generic_plan' }
+
+beforeAll(() => {
+  pool = database.pool()
+})
+
+useFreshTable(database, () => pool)
+
+describePlans(database, () => pool, { rows, retried: { messages: 200, rounds: 40 } })
+
+test('a plan made without knowing the values looks at rows in the order of the indexes, too', async () => {
+  await beliefs['that was analysed, with as many scheduled rows'](database, rows)
+  const { worker, lastClaim } = explainedWorker(database, generic)
+
+  await worker.take(room)
+
+  expectInOrder(lastClaim())
+})
+
+test.each([
+  ['with its values', {}],
+  ['without them', generic],
+])('a queue behind the rows of another is not found through them, planned %s', async (_, settings) => {
+  await fill(database, { rows, queue: 'emails' })
+  await fill(database, { rows: room })
+  await database.query('analyze outbox')
+  const { worker, lastClaim } = explainedWorker(database, settings)
+
+  const held = await worker.take(room)
+
+  expect(held).toHaveLength(room)
+  expectCheap(lastClaim(), room)
+})
+
+test('a claim of twenty queues looks at no more rows than it may take of each', async () => {
+  const queues = Array.from({ length: 20 }, (_, index) => `queue ${index}`)
+  for (const queue of queues) await fill(database, { rows: rows / queues.length, queue })
+  const { worker, lastClaim } = explainedWorker(database)
+
+  const found = await worker.claimer.claim(
+    queues.map((queue) => ({ queue, room: 50, leaseMs: 60_000 })),
+    'claim',
+  )
+
+  expect(found.map(({ held }) => held.length)).toEqual(queues.map(() => 50))
+  expectCheap(lastClaim(), 20 * 50)
+})
+
+const preparedStatements: Statement<{ readonly name: string }> = {
+  name: 'prepared_statements',
+  // postgres.js keeps one of its own, about types.
+  text: `select name from pg_prepared_statements where statement like '%"outbox"%'`,
+  values: [],
+}
+
+test.each([
+  ['pg', () => database.pool()],
+  ['postgres.js', () => database.postgresJs({ max: 1 })],
+])('claims and settlements leave no prepared statement on their connection (%s)', async (_, connect) => {
+  const client = connect()
+  onTestFinished(() => client.end())
+  const worker = openWorker(client, database.schema)
+  await fill(database, { rows: 20 })
+
+  for (let count = 0; count < 10; count++) {
+    const [retried, done] = fencesOf(await worker.take(2))
+    await worker.run(rescheduleRetried(worker.names, [{ ...retried!, delayMs: 3_600_000, error: 'no' }]))
+    await worker.run(deleteAcked(worker.names, [done!]))
+  }
+
+  expect(await worker.run(preparedStatements)).toEqual([])
+})

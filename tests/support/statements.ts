@@ -1,0 +1,83 @@
+// What an outbox sends, by the names that its statements have in the source.
+import type pg from 'pg'
+import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
+import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
+import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
+import { extendLeases, holdsLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
+import { readIsolation } from '../../packages/postbox/src/sql/isolation.ts'
+import { type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
+import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
+import { checkClear, getUp, lieDown, sendWord } from '../../packages/postbox/src/sql/sleep.ts'
+
+export interface Sent {
+  /** The statement's name; the first word of its text, where it has none (`listen`). */
+  readonly name: string
+  readonly values: readonly unknown[]
+  /** The server process it was sent to. */
+  readonly pid: number
+  /** null: not answered yet, or failed. */
+  rows: readonly Record<string, unknown>[] | null
+}
+
+export interface Statements {
+  readonly all: readonly Sent[]
+  named(name: string): readonly Sent[]
+  /** How many of each name. */
+  counts(): Readonly<Record<string, number>>
+  /** Counts from here on. */
+  clear(): void
+}
+
+/** Writes down every statement on any connection of the pool, from those that are still to be made on. */
+export function watchStatements(pool: pg.Pool, schema: string): Statements {
+  const nameOf = namesByText(resolveNames({ schema, table: 'outbox' }))
+  let all: Sent[] = []
+  pool.on('connect', (client) => {
+    const query: (...given: unknown[]) => unknown = client.query.bind(client) as never
+    const watched = (...given: unknown[]): unknown => {
+      const [text, values] = given
+      const { processID: pid } = client as unknown as { processID: number }
+      const sent: Sent = { name: nameOf(String(text)), values: valuesOf(values), pid, rows: null }
+      all.push(sent)
+      const answer = query(...given)
+      if (answer instanceof Promise) answer.then(({ rows }) => Object.assign(sent, { rows })).catch(() => {})
+      return answer
+    }
+    Object.assign(client, { query: watched })
+  })
+  const named = (name: string): readonly Sent[] => all.filter((sent) => sent.name === name)
+  return {
+    get all() {
+      return all
+    },
+    named,
+    counts: () => Object.fromEntries(all.map(({ name }) => [name, named(name).length])),
+    clear() {
+      all = []
+    },
+  }
+}
+
+function valuesOf(given: unknown): readonly unknown[] {
+  return Array.isArray(given) ? given : []
+}
+
+function namesByText(names: Names): (text: string) => string {
+  const statements = [
+    claimMessages(names, { token: '', queues: [] }),
+    deleteAcked(names, []),
+    rescheduleRetried(names, []),
+    buryDead(names, []),
+    releaseLeases(names, []),
+    extendLeases(names, []),
+    holdsLeases(names, []),
+    lieDown(names, []),
+    checkClear(names, []),
+    getUp(names, []),
+    sendWord(''),
+    readIsolation,
+  ]
+  const known = new Map(statements.map(({ text, name }) => [text, name]))
+  return (text) => known.get(text) ?? text.trim().split(/\s/)[0] ?? ''
+}

@@ -202,11 +202,13 @@ describe('connections', () => {
     outbox.subscribe('orders', ({ body }) => got.add(body), { pollMs: { min: 5, max: 20 } })
     await using running = await outbox.start()
 
-    for (const body of ['a', 'b', 'c']) await outbox.publishNow('orders', body)
-    await got.take(3)
+    for (let count = 1; count <= 3; count++) {
+      await outbox.publishNow('orders', count)
+      await got.take(count)
+    }
     await running.stop()
 
-    expect(got.all).toEqual(['a', 'b', 'c'])
+    expect(got.all).toEqual([1, 2, 3])
     expect(log).toEqual([
       { level: 'warn', message: expect.stringContaining('pool is too small'), fields: { max, needed: 3 } },
     ])

@@ -16,6 +16,7 @@ import {
   fill,
   openTransaction,
   openWorker,
+  seqsOf,
   type Worker,
   withSettings,
 } from '../support/sessions.ts'
@@ -49,7 +50,8 @@ function settlerOf({ lane, names, clock }: Worker) {
   const settler = createSettler({
     lane,
     names,
-    clock,
+    // What fails is tried again at once.
+    clock: { now: clock.now, sleep: () => Promise.resolve() },
     log: log.add,
     giveUp: new AbortController().signal,
     changed: () => {},
@@ -215,6 +217,17 @@ describe('two statements over the same five hundred rows', () => {
     await probe.rollback()
     return 500 - free.length
   }
+})
+
+test('a claim steps over rows that another is claiming, and waits for nobody', async () => {
+  const worker = openWorker(poolWith({ lock_timeout: '500ms' }), database.schema)
+  await fill(pool, { rows: 5, dueAt: 'case when n > 2 then now() end' })
+  const other = await openTransaction(pool)
+  await other.query('select from outbox where seq in (2, 4) for update')
+
+  const held = await worker.take(5)
+
+  expect(seqsOf(held)).toEqual([3, 5, 1])
 })
 
 test('no row is ever in two hands: six claimers that claim, release and delete at random', async () => {

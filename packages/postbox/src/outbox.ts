@@ -206,7 +206,7 @@ const internals: unique symbol = Symbol.for('postbox.internals') as never
 
 /** What was given, without its values: a connection string has a password in it. */
 function outline(given: unknown): string {
-  if (!isRecord(given)) return `a ${typeof given}`
+  if (!isRecord(given)) return given === null ? 'null' : `a ${typeof given}`
   const className = Object.getPrototypeOf(given)?.constructor?.name ?? 'Object'
   return className === 'Object'
     ? `an object with ${Object.keys(given).join(', ') || 'no members'}`

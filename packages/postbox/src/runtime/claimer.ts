@@ -153,8 +153,13 @@ function learn(memory: Memory, found: readonly QueueFound[], answer: Answer): vo
   const [first] = found
   if (first === undefined) return
   const top = BigInt(first.row.top)
-  if (top < memory.top) forget(memory)
-  const horizon = horizonOf(parseSnapshot(first.row.snapshot), memory.firstSeen, answer.receivedAt)
+  // Nothing of this answer may be remembered either: it may hold a row from before.
+  if (top < memory.top) {
+    forget(memory)
+    return
+  }
+  // By when it was sent: a transaction must not look old because an answer took long.
+  const horizon = horizonOf(parseSnapshot(first.row.snapshot), memory.firstSeen, answer.sentAt)
   memory.firstSeen = horizon.firstSeen
   for (const queue of found) {
     const place = memory.places.get(queue.row.queue) ?? start

@@ -68,6 +68,7 @@ export function createEngine(parts: EngineParts): Engine {
       owe()
     },
     async run(halt) {
+      if (halt.aborted) stop()
       halt.addEventListener('abort', stop, { once: true })
       while (!halted.signal.aborted) await turn(loop)
     },

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import { isDataError, isOutcomeUnknown } from './failed-statement.ts'
+
+function wrapped(error: unknown, times: number): unknown {
+  return times === 0 ? error : wrapped(new Error(`layer ${times}`, { cause: error }), times - 1)
+}
+
+const failed = (code: string): Error => Object.assign(new Error('failed'), { code })
+
+/** What the settler and the claimer meet, and whether one row is to blame. */
+const states: readonly (readonly [title: string, code: string, isDataError: boolean, isUnknown: boolean])[] =
+  [
+    ['a character that the encoding does not have', '22021', true, false],
+    ['a text that jsonb does not take', '22P05', true, false],
+    ['a number out of range', '22003', true, false],
+    ['a violated check', '23514', true, false],
+    ['a violated unique index', '23505', true, false],
+    ['a value too long for an index', '54000', true, false],
+    ['what a trigger raised', 'P0001', true, false],
+    ['a deadlock', '40P01', false, false],
+    ['a failed serialisation', '40001', false, false],
+    ['a lock that was not had in time', '55P03', false, false],
+    ['a statement that was cancelled or out of time', '57014', false, false],
+    ['a full disk', '53100', false, false],
+    ['too many connections', '53300', false, false],
+    ['a missing table', '42P01', false, false],
+    ['a missing right', '42501', false, false],
+    ['a read-only server', '25006', false, false],
+    ['a transaction that failed before', '25P02', false, false],
+    ['an error of the server', 'XX000', false, false],
+    ['a lost connection', '08006', false, true],
+    ['a connection that could not be made', '08001', false, true],
+    ['a session that was terminated', '57P01', false, true],
+    ['a server that crashed', '57P02', false, true],
+    ['a server that starts', '57P03', false, true],
+  ]
+
+describe('isDataError', () => {
+  test.each(states)('%s (%s): %s', (_title, code, isData) => {
+    expect(isDataError(failed(code))).toBe(isData)
+  })
+
+  test('sees through what was wrapped around the error', () => {
+    expect(isDataError(wrapped(failed('23514'), 3))).toBe(true)
+  })
+
+  test.each([null, undefined, '22021', new Error('connection lost'), failed('ECONNRESET')])(
+    'an error without a state is no fault of a row (case %#)',
+    (error) => {
+      expect(isDataError(error)).toBe(false)
+    },
+  )
+})
+
+// Unknown: a settlement that is tried again and finds its row gone may have landed before, and is not a lost lease for sure.
+describe('isOutcomeUnknown', () => {
+  test.each(states.map(([title, code, , isUnknown]) => [title, code, isUnknown] as const))(
+    '%s (%s): %s',
+    (_title, code, isUnknown) => {
+      expect(isOutcomeUnknown(failed(code))).toBe(isUnknown)
+    },
+  )
+
+  test.each([
+    undefined,
+    new Error('Connection terminated unexpectedly'),
+    failed('ECONNRESET'),
+    failed('EPIPE'),
+    failed('CONNECTION_CLOSED'),
+    failed('OUTBOX_STATEMENT_TIMEOUT'),
+  ])('without an answer of Postgres nobody knows (case %#)', (error) => {
+    expect(isOutcomeUnknown(error)).toBe(true)
+  })
+
+  test('sees through what was wrapped around the error', () => {
+    expect(isOutcomeUnknown(wrapped(failed('57P01'), 3))).toBe(true)
+    expect(isOutcomeUnknown(wrapped(failed('40P01'), 3))).toBe(false)
+  })
+})

@@ -58,9 +58,11 @@ export async function cutAt(scene: CutScene, { point, role, nth }: Cut): Promise
   const random = createRandom(nth)
   const trap: Trap = { point, nth, action: 'hold', whileRenewing: isRenewal(point) }
 
-  const stage = point.endsWith('_sent') ? cutInFlight : cutBetween
+  const staged = { trap, role, ledger }
   // A cut that fails must not leave the worker where it is: others follow.
-  await stage(scene, { trap, role, ledger }).finally(() => letGo(worker))
+  await (isInFlight(point) ? cutInFlight(scene, staged) : cutBetween(scene, staged)).finally(() =>
+    letGo(worker),
+  )
   await ledger.publish(random)
   await ledger.untilEmpty()
 
@@ -96,26 +98,25 @@ const statements: Partial<Record<FailpointName, string>> = {
   renewal_sent: '%for update of o skip locked%',
 }
 
-/** The worker has sent a statement that the server cannot carry out yet: the table is locked. */
-async function cutInFlight(scene: CutScene, { trap, role, ledger }: Staged): Promise<void> {
+/** The worker has sent a statement that the server cannot carry out yet, because the table is locked: there it is held. */
+async function cutInFlight(scene: CutScene, { trap: { point }, role, ledger }: Staged): Promise<void> {
   const { database, pool, worker } = scene
-  const { point } = trap
   // A worker that is full claims nothing: what it sends next is something else. One that has nothing claims, and nothing else.
-  const busy = point === 'claim_sent' ? 0 : concurrency
-  for (let sent = 0; sent < busy; sent++) {
-    const id = await ledger.publishOne(waitingBody)
-    await worker.until('delivered', (report) => report.id === id)
-  }
+  const busy = Array.from({ length: point === 'claim_sent' ? 0 : concurrency }, () => waitingBody)
+  const ids = await Promise.all(busy.map(ledger.publishOne))
+  for (const id of ids) await worker.until('delivered', (report) => report.id === id)
   await inTransaction(pool, async (locker) => {
     await locker.query(`lock table ${database.schema}.outbox in access exclusive mode`)
-    const isHeld = setTrap(worker, trap)
     if (point === 'flush_sent') worker.tell({ kind: 'finish' })
-    const isInFlight = async (): Promise<boolean> =>
-      isHeld() && (await isBlocked(database, worker, statements[point] ?? ''))
-    await eventually(isInFlight, { what: 'the statement to wait for the table' })
+    await eventually(() => isBlocked(database, worker, statements[point] ?? ''), {
+      what: 'the statement to wait for the table',
+    })
     await cut(scene, role)
-    letGo(worker)
   })
+}
+
+function isInFlight(point: FailpointName): boolean {
+  return point.endsWith('_sent')
 }
 
 function letGo(worker: Child): void {

@@ -27,10 +27,11 @@ await once(process, 'SIGTERM')
 await pool.end()
 channel.leave()
 
-/** One to three transactions at once, after a moment: the sleepers are somewhere on their way to sleep by then. */
+/** One to three transactions at once, after a moment: the sleepers are somewhere on their way to sleep by then, or asleep. */
 async function round(seed: number): Promise<void> {
   const random = createRandom(seed)
-  await pause(random)
+  if (random.isBelow(0.2)) await wait(random.below(80))
+  else await pause(random)
   const seeds = Array.from({ length: 1 + random.below(3) }, () => random.below(2 ** 32))
   const outcomes = await Promise.all(seeds.map((each) => transaction(createRandom(each))))
   report({

@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { createOutbox } from 'postbox'
 import { beforeAll, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { useDatabase } from '../support/database.ts'
-import { signal } from '../support/signals.ts'
+import { collector, eventually, signal } from '../support/signals.ts'
 import { createDeliveredTable } from './ledger.ts'
 import { usePrograms } from './processes.ts'
 import { pollMs, publishToSleepers } from './wake-rounds.ts'
@@ -39,6 +40,37 @@ test('a publisher that was quiet, and commits after a sleeper lay down, is found
   await using _running = await outbox.start()
 
   expect(await delivered.wait().finally(() => publisher.end())).toBe('quietly')
+})
+
+test('what is committed quietly after the last look, and before a sleeper lies down, is found by its sweep', async () => {
+  const delivered = collector<unknown>('messages')
+  let isPublished = false
+  const publishAfterLook = async (name: string): Promise<void> => {
+    if (name !== 'after_claim' || delivered.all.length === 0 || isPublished) return
+    isPublished = true
+    await eventually(async () => !(await somebodySleeps()), { what: 'the sleeper to get up' })
+    await outbox.publishNow('orders', 'quietly')
+  }
+  // A second passes with each millisecond, so that each look is a sweep, and none is owed from before.
+  const clock: Clock = { now: () => systemClock.now() * 1_000, sleep: systemClock.sleep }
+  const outbox = createOutbox({
+    database: pool,
+    schema: database.schema,
+    logger: false,
+    [Symbol.for('postbox.internals')]: { clock, failpoint: { reach: publishAfterLook } },
+  })
+  // With one slot a claim that finds something is full, and the sleeper gets up.
+  const options = { pollMs, concurrency: 1, prefetch: 0, leaseMs: 86_400_000 }
+  outbox.subscribe('orders', ({ body }) => delivered.add(body), options)
+  await using _running = await outbox.start()
+  await eventually(somebodySleeps, { what: 'the sleeper to lie down' })
+
+  await outbox.publishNow('orders', 'to wake the sleeper')
+
+  expect(await delivered.take(2)).toEqual(['to wake the sleeper', 'quietly'])
+  await eventually(async () => (await database.query('select from outbox')).length === 0, {
+    what: 'the messages to be settled',
+  })
 })
 
 /** One other than a publisher holds a lock of the protocol: whoever publishes now sends a notification. */

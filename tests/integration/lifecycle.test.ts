@@ -1,9 +1,10 @@
 import { createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { createOutbox, type Outbox } from 'postbox'
+import { createOutbox, type LogEntry, type Outbox } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
+import { watchStatements } from '../support/statements.ts'
 
 const database = useDatabase()
 const pollMs = { min: 5, max: 20 }
@@ -76,7 +77,8 @@ describe('stop', () => {
   })
 
   test('twice is once, and without a start nothing', async () => {
-    const outbox = outboxOf()
+    const log: LogEntry[] = []
+    const outbox = outboxOf({ stopTimeoutMs: 0, logger: (entry: LogEntry) => void log.push(entry) })
     await outbox.stop()
     const { started, go, work } = held()
     outbox.subscribe('orders', work, { pollMs })
@@ -84,13 +86,12 @@ describe('stop', () => {
     const running = await outbox.start()
     await started.take(1)
 
-    const stops = [outbox.stop(), running.stop(), outbox.stop()]
-    go.send()
-    await Promise.all(stops)
+    await Promise.all([outbox.stop(), running.stop(), outbox.stop()])
     await running.stop()
+    go.send()
 
-    expect(started.all.length).toBe(1)
-    expect(await rows()).toEqual([])
+    expect(log.map(({ message }) => message)).toEqual([expect.stringContaining('handlers still run')])
+    await eventually(async () => (await rows()).length === 0, { what: 'the late handler to settle' })
     await allGivenBack()
   })
 
@@ -194,6 +195,29 @@ describe('drain', () => {
     expect(await outbox.drain()).toEqual({ ...nothing, acked: 700, isEmpty: true })
     expect(got.all.length).toBe(600)
     expect(await rows()).toEqual([])
+  })
+
+  test('waits for what runs, and for what that publishes at its end', async () => {
+    const connections = database.pool()
+    const statements = watchStatements(connections, database.schema)
+    const outbox = outboxOf({ database: connections })
+    const { started, go, work } = held()
+    const publishLast = async (message: { readonly body: unknown }): Promise<void> => {
+      await work(message)
+      await outbox.publishNow('emails', 1)
+    }
+    outbox.subscribe('orders', publishLast, { pollMs })
+    outbox.subscribe('emails', () => {}, { pollMs })
+    await fill(1)
+
+    const draining = outbox.drain()
+    await started.take(1)
+    const looks = statements.named('claim_messages').length
+    await eventually(() => statements.named('claim_messages').length > looks + 3, { what: 'empty looks' })
+    go.send()
+
+    expect(await draining).toEqual({ ...nothing, acked: 2, isEmpty: true })
+    await connections.end()
   })
 
   test('does not wait for what failed and was put back for later, nor for timers', async () => {

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { runningTimers } from '../../../tests/support/timers.ts'
 import type { Database } from './adapters/executor.ts'
 import type { LogEntry } from './core/log.ts'
 import { resolveSubscribeOptions } from './core/subscribe-options.ts'
@@ -96,8 +97,8 @@ function failingOnce(): Required<Pick<Answers, 'steps'>> {
 /** Resolves when everything that could run without waiting has run. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** How many timers keep this process alive. */
-const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+/** How many timers of ours keep this process alive. */
+const timers = (): number => runningTimers().length
 
 describe('start', () => {
   test('twice gives the same handle, and starts once', async () => {
@@ -383,4 +384,15 @@ describe('run', () => {
   ])('refuses options that are wrong (case %#)', async (options) => {
     await expect(lifecycleOf().run(options as never)).rejects.toMatchObject({ code: 'OUTBOX_INVALID_OPTION' })
   })
+})
+
+test('a drain does not stop what somebody else started meanwhile', async () => {
+  const outbox = lifecycleOf({ subscriptions: [] })
+  const drained = outbox.drain()
+  const { stop } = await outbox.start()
+  await drained
+  const during = outbox.health().ok
+  await stop()
+
+  expect([during, outbox.health().ok]).toEqual([true, false])
 })

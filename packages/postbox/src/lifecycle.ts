@@ -33,11 +33,11 @@ export interface Lifecycle {
   stop(): Promise<void>
   /** Starts, waits for the signal (or for `stop`), stops. For worker processes. */
   run(options?: RunOptions): Promise<void>
-  /** Delivers until nothing is ready any more, then stops (unless it was running before). For cron jobs and functions. */
+  /** Delivers until nothing is ready any more, then stops (unless it was started by somebody else, too). For cron jobs and functions. */
   drain(options?: DrainOptions): Promise<Drained>
   /** Whether messages are being delivered, as this process sees it: asks nobody. */
   health(): Health
-  /** Whether the database answers in time and, once started, the outbox is at work. Never rejects. */
+  /** Whether the database answers in time and, once started, the outbox is at work. A database that fails is `false`, not an error. */
   ping(options?: PingOptions): Promise<boolean>
 }
 
@@ -51,7 +51,7 @@ export function createLifecycle(registry: Registry, parts: () => RunnerParts): L
     const alive = setInterval(() => {}, 2 ** 30)
     signal?.addEventListener('abort', tell, { once: true })
     try {
-      const running = await runs.start().handle
+      const running = await runs.keep().handle
       await stopped
       await running.stop()
     } finally {
@@ -61,12 +61,16 @@ export function createLifecycle(registry: Registry, parts: () => RunnerParts): L
     }
   }
   const drain = async ({ deadlineMs }: DrainOptions): Promise<Drained> => {
-    const isOurs = runs.current === null
     const own = runs.start()
+    own.drains++
     const { stopped, tell, forget } = runs.untilStopped()
     const timer = deadlineMs === undefined ? undefined : setTimeout(tell, deadlineMs)
+    // What was started for it ends with it, unless somebody else wants it to go on.
+    const end = async (): Promise<void> => {
+      if (--own.drains === 0 && !own.isKept) await runs.stop(own)
+    }
     try {
-      return await untilDrained(own.inner, stopped, () => (isOurs ? runs.stop(own) : undefined))
+      return await untilDrained(own.inner, stopped, end)
     } finally {
       clearTimeout(timer)
       forget()
@@ -82,7 +86,7 @@ export function createLifecycle(registry: Registry, parts: () => RunnerParts): L
     return (!runs.wasStarted || health().ok) && answers(parts().database, timeoutMs)
   }
   return {
-    start: () => runs.start().handle,
+    start: () => runs.keep().handle,
     stop: () => runs.stop(),
     run: async (options) => run(checked(options, runShape, 'the options of run')),
     drain: async (options) => drain(checked(options, drainShape, 'the options of drain')),

@@ -6,6 +6,10 @@ export interface Run {
   readonly handle: Promise<Running>
   /** null: still starting. */
   runner: Runner | null
+  /** Somebody wants it to go on until it is stopped. */
+  isKept: boolean
+  /** Those who want it to go on until nothing is ready. */
+  drains: number
   ended: Promise<void> | null
 }
 
@@ -13,6 +17,9 @@ export interface Runs {
   /** The one that is starting or running. */
   readonly current: Run | null
   readonly wasStarted: boolean
+  /** Starts, and keeps running until it is stopped. */
+  keep(): Run
+  /** Starts, for the time of a drain. */
   start(): Run
   /** Stops that one; without one, whichever there is. Never rejects. */
   stop(run?: Run): Promise<void>
@@ -47,7 +54,7 @@ export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
     if (current !== null) return current
     const inner = begin(registry, parts, lastEnded)
     const handle = inner.then(() => ({ stop: () => stop(run), [Symbol.asyncDispose]: () => stop(run) }))
-    const run: Run = { inner, handle, runner: null, ended: null }
+    const run: Run = { inner, handle, runner: null, isKept: false, drains: 0, ended: null }
     current = run
     wasStarted = true
     inner.then(
@@ -70,6 +77,11 @@ export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
       return wasStarted
     },
     start,
+    keep() {
+      const run = start()
+      run.isKept = true
+      return run
+    },
     stop: (run = current ?? undefined) => (run === undefined ? lastEnded : stop(run)),
     untilStopped() {
       let tell = (): void => {}

@@ -6,7 +6,7 @@ export interface Drained {
   readonly acked: number
   /** Failed, and put back for later. */
   readonly retried: number
-  /** Taken over by another process before they could be settled. */
+  /** Taken over by another process before they could be settled, or settled just before the connection broke. */
   readonly lost: number
   /** Nothing was ready any more. False: the deadline came first, or a stop. */
   readonly isEmpty: boolean
@@ -16,7 +16,7 @@ export interface Drained {
 export async function untilDrained(
   starting: Promise<Runner>,
   stopped: Promise<void>,
-  end: () => Promise<void> | undefined,
+  end: () => Promise<void>,
 ): Promise<Drained> {
   const runner = await starting
   const before = { ...runner.settled }

@@ -96,7 +96,10 @@ function open(database: LaneParts['database'], wantsOwn: boolean, lost: (opening
   let isAbandoned = false
   const connect = async (): Promise<Runner> => {
     session = wantsOwn ? await database.connect?.(() => lost(opening)) : undefined
-    if (isAbandoned) session?.destroy()
+    if (isAbandoned) {
+      session?.destroy()
+      throw new Error('the connection came too late')
+    }
     return { session: session ?? null, opening, run: await readCommitted(database, session ?? null) }
   }
   const opening: Opening = {

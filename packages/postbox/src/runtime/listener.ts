@@ -160,6 +160,7 @@ async function unlessHalted(opening: Promise<Listening>, halt: AbortSignal): Pro
   let stopWaiting = (): void => {}
   const halted = new Promise<null>((resolve) => {
     stopWaiting = () => resolve(null)
+    if (halt.aborted) stopWaiting()
     halt.addEventListener('abort', stopWaiting, { once: true })
   })
   try {

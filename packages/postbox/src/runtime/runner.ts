@@ -97,7 +97,6 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
       const isDeaf = listener !== null && listener.ear === null
       return {
         failing: [
-          ...(stopping === null ? [] : ['it is stopping']),
           ...(engine.failures > 0 ? [`the last ${engine.failures} claims failed`] : []),
           ...(works.settler.isStuck ? ['what became of messages cannot be written'] : []),
         ],

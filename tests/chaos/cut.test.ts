@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { createOutbox } from 'postbox'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { cutAt, cutsByLease, startWorker } from './cut.ts'
 import { createDeliveredTable } from './ledger.ts'
-import { type Child, usePrograms } from './processes.ts'
+import { type Child, expectEnd, usePrograms } from './processes.ts'
 
 const database = useDatabase()
 const programs = usePrograms()
@@ -32,8 +32,6 @@ describe.each(cutsByLease)('a worker with leases of $leaseMs ms', ({ leaseMs, cu
   )
 
   test('that has lived through all this ends by itself', async () => {
-    worker.kill('SIGTERM')
-
-    expect(await worker.ended).toEqual({ code: 0, signal: null, output: '' })
+    await expectEnd(worker)
   })
 })

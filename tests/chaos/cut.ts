@@ -1,12 +1,11 @@
 // A backend that is terminated while the worker is held at a failpoint.
 import type pg from 'pg'
-import { expect } from 'vitest'
 import type { FailpointName } from '../../packages/postbox/src/runtime/failpoint.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { inTransaction } from '../support/in-transaction.ts'
 import { eventually } from '../support/signals.ts'
 import { type Ledger, openLedger } from './ledger.ts'
-import type { Child, Programs } from './processes.ts'
+import { type Child, expectSound, type Programs } from './processes.ts'
 import { failpoints, type Trap, waitingBody } from './protocol.ts'
 import { createRandom } from './random.ts'
 import { type Role, type Session, sessionsOf, terminate } from './sessions.ts'
@@ -70,8 +69,7 @@ export async function cutAt(scene: CutScene, { point, role, nth }: Cut): Promise
   await eventually(async () => roles(await sessionsOf(database, worker.name)) === 'work, listen', {
     what: 'two connections',
   })
-  expect(worker.reports.all.filter(({ kind }) => kind === 'warning')).toEqual([])
-  expect(worker.hasEnded).toBe(false)
+  await expectSound(worker)
 }
 
 interface Staged {
@@ -87,6 +85,7 @@ async function cutBetween(scene: CutScene, { trap, role, ledger }: Staged): Prom
   if (trap.whileRenewing) await ledger.publishOne(waitingBody)
   if (trap.point.endsWith('_listen')) await cut(scene, 'listen')
   await ledger.publishUntil(() => isHeld() || worker.hasEnded, createRandom(trap.nth))
+  await expectSound(worker)
   await cut(scene, role)
   letGo(worker)
 }

@@ -5,7 +5,7 @@ import type { FailpointName } from '../../packages/postbox/src/runtime/failpoint
 import type { TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/signals.ts'
 import { openLedger } from './ledger.ts'
-import type { Child, Programs } from './processes.ts'
+import { type Child, expectSound, type Programs } from './processes.ts'
 import type { Trap } from './protocol.ts'
 import type { Random } from './random.ts'
 
@@ -33,15 +33,8 @@ export function startSurvivor(database: TestDatabase, programs: Programs): Child
   return programs.worker({ url: database.url, schema: database.schema, options })
 }
 
-export interface Killed {
-  /** What the victim had in hand when it died: its rows are still there, under its leases. */
-  readonly inHand: readonly string[]
-  /** Delivered again by the survivor. */
-  readonly repeated: readonly string[]
-}
-
-/** Publishes until the victim has died where it should, and checks that the survivor makes up for it. */
-export async function killAt(scene: KillScene, { point, nth, random }: Kill): Promise<Killed> {
+/** Publishes until the victim has died where it should, and checks that the survivor makes up for it. Returns what the victim had in hand. */
+export async function killAt(scene: KillScene, { point, nth, random }: Kill): Promise<readonly string[]> {
   const { database, pool, survivor } = scene
   const ledger = await openLedger(database, pool)
   await using victim = startVictim(scene, { point, nth, action: 'kill', whileRenewing: isRenewal(point) })
@@ -55,10 +48,9 @@ export async function killAt(scene: KillScene, { point, nth, random }: Kill): Pr
 
   const repeated = await ledger.assertConserved()
   for (const { workers } of repeated) expect(workers).toEqual([victim.pid, survivor.pid])
-  const ids = repeated.map(({ id }) => id)
-  expect(ids.filter((id) => !inHand.includes(id))).toEqual([])
-  expect(survivor.hasEnded).toBe(false)
-  return { inHand, repeated: ids }
+  expect(repeated.filter(({ id }) => !inHand.includes(id))).toEqual([])
+  await expectSound(survivor)
+  return inHand
 }
 
 function startVictim({ database, programs }: KillScene, trap: Trap): Child {

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { eventually } from '../support/signals.ts'
 import { createDeliveredTable, openLedger } from './ledger.ts'
-import { type Child, usePrograms } from './processes.ts'
+import { type Child, expectEnd, usePrograms } from './processes.ts'
 
 const database = useDatabase()
 const programs = usePrograms()
@@ -64,8 +64,3 @@ test('a process that stood still past its leases changes nothing when it goes on
   expect(await ledger.assertConserved()).toEqual([{ id: first, workers: [paused.pid, other.pid] }])
   await expectEnd(paused)
 })
-
-async function expectEnd(worker: Child): Promise<void> {
-  worker.kill('SIGTERM')
-  expect(await worker.ended).toEqual({ code: 0, signal: null, output: '' })
-}

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildSync } from 'esbuild'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { type Collector, collector, type WaitOptions } from '../support/signals.ts'
 import type { Command, Report, WorkerOrder } from './protocol.ts'
 
@@ -75,6 +75,20 @@ export function usePrograms(): Programs {
       start('worker-process.mjs', { ...standard, name: name(), ...order }, options),
     publisher: (order) => start('publisher-process.mjs', { ...order, name: name() }, {}),
   }
+}
+
+/** It runs, and Node has not warned it of anything. */
+export async function expectSound(child: Child): Promise<void> {
+  const ending = child.hasEnded ? await child.ended : null
+  const warnings = child.reports.all.filter(({ kind }) => kind === 'warning')
+  expect({ ending, warnings }).toEqual({ ending: null, warnings: [] })
+}
+
+/** It ends by itself when it is asked to, and had nothing to complain of. */
+export async function expectEnd(child: Child): Promise<void> {
+  await expectSound(child)
+  child.kill('SIGTERM')
+  expect(await child.ended).toEqual({ code: 0, signal: null, output: '' })
 }
 
 function bundle(folder: string): void {

@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { createOutbox } from 'postbox'
-import { expect, test } from 'vitest'
+import { test } from 'vitest'
 import { type Books, createDeliveredTable, openLedger } from './ledger.ts'
 import { startPrivateServer } from './private-server.ts'
-import { usePrograms } from './processes.ts'
+import { expectEnd, usePrograms } from './processes.ts'
 import { createRandom } from './random.ts'
 
 const programs = usePrograms()
@@ -36,7 +36,6 @@ test('a worker lives through the crash of its server, and delivers the rest when
   await ledger.untilEmpty(30_000)
 
   await ledger.assertConserved()
-  worker.kill('SIGTERM')
-  expect(await worker.ended).toEqual({ code: 0, signal: null, output: '' })
+  await expectEnd(worker)
   await pool.end()
 }, 60_000)

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import type { TestDatabase } from '../support/database.ts'
 import { collector } from '../support/signals.ts'
-import type { Child, Programs } from './processes.ts'
+import { type Child, expectEnd, type Programs } from './processes.ts'
 import { type Published, type Report, wakeQueues } from './protocol.ts'
 import { createRandom } from './random.ts'
 
@@ -35,12 +35,14 @@ const lostAfterMs = 10_000
 export async function publishToSleepers(scene: WakeScene, { rounds, seed }: WakeRounds): Promise<WakeCounts> {
   const { database, programs } = scene
   const tally = createTally()
-  // Claims that come back full make a sleeper get up, so that publishers may be quiet: with one or two slots, nearly all do.
-  await using first = startSleeper(scene, 1, tally.heard)
-  await using second = startSleeper(scene, 2, tally.heard)
+  // Claims that come back full make a sleeper get up, so that publishers may be quiet: with one slot all do that find something.
+  // A queue with one sleeper, one with two, one with the other.
+  const [orders, emails, invoices] = wakeQueues
+  await using first = startSleeper(scene, [orders, emails], tally.heard)
+  await using second = startSleeper(scene, [emails, invoices], tally.heard)
   await using publisher = programs.publisher({ url: database.url, schema: database.schema })
   await Promise.all([first, second, publisher].map((child) => child.until('ready')))
-  const ear = await countAnnouncements(database)
+  await using ear = await countAnnouncements(database)
   const random = createRandom(seed)
   const counts = { delivered: 0, announceable: 0 }
 
@@ -51,18 +53,18 @@ export async function publishToSleepers(scene: WakeScene, { rounds, seed }: Wake
     counts.announceable += published.announceable
   }
 
-  await expectEnd([first, second, publisher])
-  return { ...counts, announced: await ear.end() }
+  for (const child of [first, second, publisher]) await expectEnd(child)
+  return { ...counts, announced: await ear.count() }
 }
 
 function startSleeper(
   { database, programs }: WakeScene,
-  concurrency: number,
+  queues: readonly string[],
   heard: (report: Report) => void,
 ): Child {
   const { url, schema } = database
-  const options = { concurrency, prefetch: 0, pollMs }
-  return programs.worker({ url, schema, queues: [...wakeQueues], options }, { heard })
+  const options = { concurrency: 1, prefetch: 0, pollMs }
+  return programs.worker({ url, schema, queues, options }, { heard })
 }
 
 async function publish(publisher: Child, seed: number): Promise<Published> {
@@ -99,26 +101,23 @@ function createTally(): Tally {
   }
 }
 
+interface Announcements extends AsyncDisposable {
+  /** How many there were so far. */
+  count(): Promise<number>
+}
+
 /** Hears what sleepers hear, and is none itself. */
-async function countAnnouncements(database: TestDatabase): Promise<{ end(): Promise<number> }> {
+async function countAnnouncements(database: TestDatabase): Promise<Announcements> {
   const client = await database.client()
   let announced = 0
   client.on('notification', () => announced++)
   await client.query(`listen "postbox:${database.schema}.outbox"`)
   return {
-    async end() {
-      // The answer comes after every notification that was sent before.
+    async count() {
+      // Its answer comes after every notification that was sent before.
       await client.query('select 1')
-      await client.end()
       return announced
     },
-  }
-}
-
-async function expectEnd(children: readonly Child[]): Promise<void> {
-  for (const child of children) {
-    child.kill('SIGTERM')
-    expect(await child.ended).toEqual({ code: 0, signal: null, output: '' })
-    expect(child.reports.all.filter(({ kind }) => kind === 'warning')).toEqual([])
+    [Symbol.asyncDispose]: () => client.end(),
   }
 }

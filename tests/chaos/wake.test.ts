@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { createOutbox } from 'postbox'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { useDatabase } from '../support/database.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
@@ -16,6 +16,10 @@ beforeAll(async () => {
   pool = database.pool()
   await createOutbox({ database: pool, schema: database.schema }).migrate()
   await createDeliveredTable(database)
+})
+
+beforeEach(async () => {
+  await database.query('delete from outbox')
 })
 
 test('a publisher that was quiet, and commits after a sleeper lay down, is found though nobody polls', async () => {
@@ -45,14 +49,16 @@ test('a publisher that was quiet, and commits after a sleeper lay down, is found
 test('what is committed quietly after the last look, and before a sleeper lies down, is found by its sweep', async () => {
   const delivered = collector<unknown>('messages')
   let isPublished = false
+  let passedMs = 0
   const publishAfterLook = async (name: string): Promise<void> => {
+    // Time passes while the first message is handled, so that the next look is a sweep, and none is owed from before.
+    if (name === 'before_handler') passedMs = 10_000
     if (name !== 'after_claim' || delivered.all.length === 0 || isPublished) return
     isPublished = true
     await eventually(async () => !(await somebodySleeps()), { what: 'the sleeper to get up' })
     await outbox.publishNow('orders', 'quietly')
   }
-  // A second passes with each millisecond, so that each look is a sweep, and none is owed from before.
-  const clock: Clock = { now: () => systemClock.now() * 1_000, sleep: systemClock.sleep }
+  const clock: Clock = { now: () => systemClock.now() + passedMs, sleep: systemClock.sleep }
   const outbox = createOutbox({
     database: pool,
     schema: database.schema,
@@ -60,7 +66,7 @@ test('what is committed quietly after the last look, and before a sleeper lies d
     [Symbol.for('postbox.internals')]: { clock, failpoint: { reach: publishAfterLook } },
   })
   // With one slot a claim that finds something is full, and the sleeper gets up.
-  const options = { pollMs, concurrency: 1, prefetch: 0, leaseMs: 86_400_000 }
+  const options = { pollMs, concurrency: 1, prefetch: 0, leaseMs: 600_000 }
   outbox.subscribe('orders', ({ body }) => delivered.add(body), options)
   await using _running = await outbox.start()
   await eventually(somebodySleeps, { what: 'the sleeper to lie down' })
@@ -99,5 +105,5 @@ test('in 300 rounds of random transactions no sleeper misses a message, though s
   expect(delivered).toBeGreaterThan(300)
   // Else nothing was tried: some publishers must have been quiet, and some not.
   expect(announced).toBeGreaterThan(0)
-  expect(announced).toBeLessThan(announceable)
+  expect(announceable - announced).toBeGreaterThan(30)
 }, 60_000)

@@ -136,10 +136,13 @@ export function describeDatabase(name: string, suite: DatabaseSuite): void {
         await go.wait()
       }
       outbox.subscribe('orders', work, { pollMs: often, concurrency: 1, prefetch: 3 })
+      outbox.subscribe('emails', () => {}, { pollMs: often })
       for (let count = 0; count < 5; count++) await outbox.publishNow('orders', count)
       await outbox.start()
       await untilReady(outbox)
       await started.wait()
+      if (canListen && sessions !== null)
+        await eventually(async () => (await locks()) > 0, { what: 'a lock' })
 
       const stopped = outbox.stop()
       go.send()

@@ -130,6 +130,26 @@ describe('stop', () => {
     await outbox.stop()
     expect(await rows()).toEqual([])
   })
+
+  test('ends though the database is away, and tells what was not written', async () => {
+    const { connections, away } = await ownDatabase()
+    const log = collector<LogEntry>('log entries')
+    const outbox = createOutbox({ database: connections, logger: log.add, stopTimeoutMs: 0 })
+    await outbox.migrate()
+    const { started, go, work } = held()
+    outbox.subscribe('orders', work, { pollMs })
+    await outbox.publishNow('orders', 1)
+    await outbox.start()
+    await started.take(1)
+
+    await away()
+    go.send()
+    await log.find(({ message }) => message.includes('settling failed'))
+    await outbox.stop()
+
+    const entry = await log.find(({ message }) => message.includes('before it could be settled'))
+    expect(entry).toMatchObject({ level: 'error', fields: { queue: 'orders', write: 'delete' } })
+  })
 })
 
 describe('run', () => {

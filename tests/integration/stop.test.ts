@@ -151,6 +151,9 @@ test('a claim that was under way when the outbox stopped neither claims more nor
   await blocker.query('commit')
   blocker.release()
   await eventually(async () => (await claims()) === 0, { what: 'the claim to end' })
+  await eventually(async () => (await waiting()).every(({ leased }) => !leased), {
+    what: 'what it brought to be given back',
+  })
 
   expect(seen).toEqual([])
   expect(await waiting()).toEqual([{ queue: 'orders', attempts: 0, leased: false }])

@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { createOutbox } from 'postbox'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, test } from 'vitest'
 import { cutAt, cutsByLease, startWorker } from '../chaos/cut.ts'
 import { type KillScene, killAt, startSurvivor } from '../chaos/kill.ts'
 import { createDeliveredTable } from '../chaos/ledger.ts'
-import { type Child, usePrograms } from '../chaos/processes.ts'
+import { type Child, expectEnd, usePrograms } from '../chaos/processes.ts'
 import { failpoints } from '../chaos/protocol.ts'
 import { createRandom } from '../chaos/random.ts'
 import { useDatabase } from '../support/database.ts'
@@ -70,8 +70,3 @@ describe.each(cutsByLease)('a worker with leases of $leaseMs ms', ({ leaseMs, cu
     await expectEnd(worker)
   })
 })
-
-async function expectEnd(child: Child): Promise<void> {
-  child.kill('SIGTERM')
-  expect(await child.ended).toEqual({ code: 0, signal: null, output: '' })
-}

@@ -5,13 +5,23 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { sqlStateOf } from '../../packages/postbox/src/core/sql-state.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { useDatabase } from '../support/database.ts'
-import { churn, fencesOf, fill, openWorker, randomLife, type Worker } from '../support/sessions.ts'
+import {
+  churn,
+  fencesOf,
+  fill,
+  openWorker,
+  randomLife,
+  type Worker,
+  withSettings,
+} from '../support/sessions.ts'
 
 const database = useDatabase()
 let pool: pg.Pool
 
 beforeAll(async () => {
-  pool = database.pool({ max: 20 })
+  // A deadlock is looked for after a moment and not after a second: the last test makes many.
+  const connectionString = withSettings(database.url, { deadlock_timeout: '20ms' })
+  pool = database.pool({ connectionString, max: 20 })
   const queues = { orders: {} }
   await createOutbox({ database: pool, schema: database.schema, queues, logger: false }).migrate()
 })

@@ -19,5 +19,5 @@ test('in 10,000 rounds of random transactions no sleeper misses a message, thoug
   console.log(counts)
   expect(counts.delivered).toBeGreaterThan(10_000)
   expect(counts.announced).toBeGreaterThan(0)
-  expect(counts.announced).toBeLessThan(counts.announceable)
+  expect(counts.announceable - counts.announced).toBeGreaterThan(1_000)
 })

@@ -116,6 +116,7 @@ function fakeClaimer() {
 function fakeWaker() {
   const waker = {
     isSafe: true,
+    isListening: false,
     /** The queues that it was asked to lie down on, each time. */
     lain: [] as (readonly string[])[],
     up: [] as string[],

@@ -71,6 +71,8 @@ export interface SweepLook {
  */
 export function raiseFloor(floor: Cursor, { lowest, own, horizon, topBefore }: SweepLook): Cursor {
   const last = lowest === null ? topBefore : lowest - 1n
+  // A row below it after all, put there by somebody's own SQL and found by a sweep from zero: its next holder may die.
+  if (lowest !== null && last < floor.after) return { after: last, marks: [] }
   const passed = floor.marks.filter((mark) => horizon >= mark.own && mark.seq <= last)
   const after = highest(passed, floor.after)
   const waiting = floor.marks.filter(({ seq }) => seq > after && seq <= last).slice(0, mostMarks - 1)

@@ -1,13 +1,13 @@
 import { sqlState, sqlStateOf } from './sql-state.ts'
 
-// Data exceptions, constraint violations, program limits (a value too long for an index), and what a trigger raised: one row is to
-// blame, and the others would go through without it. Everything else may pass by itself, or fails for all.
-const dataErrorClasses: readonly string[] = ['22', '23', '54', 'P0']
+// What may pass by itself, or fails whatever the rows are: connections (08), transaction states (25: a server that became read-only),
+// conflicts (40), missing tables and rights (42), resources (53), locks (55), interventions (57), the system (58, XX).
+const passingClasses: readonly string[] = ['08', '25', '40', '42', '53', '55', '57', '58', 'XX']
 
-/** Whether a statement failed because of one of its rows. */
+/** Whether a statement failed because of one of its rows, and the others would go through without it: bad data, a constraint, a trigger. */
 export function isDataError(error: unknown): boolean {
   const state = sqlStateOf(error)
-  return state !== null && dataErrorClasses.includes(state.slice(0, 2))
+  return state !== null && !passingClasses.includes(state.slice(0, 2))
 }
 
 // Connection lost (08), server shutting down or session terminated (57P): the statement may have been carried out before.
@@ -17,4 +17,9 @@ const lostAnswerClasses: readonly string[] = ['08', '57']
 export function isOutcomeUnknown(error: unknown): boolean {
   const state = sqlStateOf(error)
   return state === null || (lostAnswerClasses.includes(state.slice(0, 2)) && state !== sqlState.queryCanceled)
+}
+
+/** Whether the next statement should go elsewhere: the connection is broken, or it leads to a server that no longer takes writes. */
+export function needsNewConnection(error: unknown): boolean {
+  return isOutcomeUnknown(error) || sqlStateOf(error) === sqlState.readOnlyTransaction
 }

@@ -29,5 +29,5 @@ const mostRowsPerClaim = 2_000
 
 /** How many messages one claim may take of each of so many queues. */
 export function claimLimit(queues: number): number {
-  return Math.min(mostRows, Math.max(10, Math.floor(mostRowsPerClaim / Math.max(queues, 1))))
+  return Math.min(mostRows, Math.max(1, Math.floor(mostRowsPerClaim / Math.max(queues, 1))))
 }

@@ -1,6 +1,7 @@
 /** The SQLSTATEs we decide by, by name. */
 export const sqlState = {
   failedTransaction: '25P02',
+  readOnlyTransaction: '25006',
   queryCanceled: '57014',
   undefinedTable: '42P01',
 } as const

@@ -24,6 +24,8 @@ export interface Board {
   readonly missedSweep: boolean
   /** What to ask for: all queues that have room. From now on they have no more, unless somebody says so. */
   demands(isSweep: boolean): readonly Demand[]
+  /** Queues of which a claim brought all it might, or which were published to meanwhile: we look at them anyway, so nobody need notify. */
+  busy(found: readonly Found[]): readonly string[]
   /** Notes what a claim found, and gives it to the handlers. */
   take(found: readonly Found[]): void
   /** Queues that have no more, as far as is known: whoever publishes to them has to wake us. */
@@ -31,6 +33,8 @@ export interface Board {
   /** False: the queue is not served here. */
   notified(queue: string): boolean
   mayAllHaveMore(): void
+  /** A message of the queue will be due then. */
+  dueAt(queue: string, at: number): void
   /** Queues whose next message is due may have more. */
   timeHasCome(now: number): void
   /** When the next message of any queue is due; never, when none waits. */
@@ -45,8 +49,6 @@ const longestPollMs = 3_600_000
 export function createBoard(): Board {
   const queues = new Map<string, Served>()
   const all = (): readonly Served[] => [...queues.values()]
-  const pollOf = ({ dispatcher }: Served): { readonly min: number; readonly max: number } =>
-    dispatcher.subscription.settings.pollMs
   return {
     add(dispatcher) {
       queues.set(dispatcher.subscription.queue, {
@@ -74,6 +76,7 @@ export function createBoard(): Board {
       for (const served of open) served.mayHaveMore = false
       return open.map(({ dispatcher }) => demandOf(dispatcher))
     },
+    busy: (found) => found.filter((one) => isBusy(one, queues.get(one.queue))).map(({ queue }) => queue),
     take(found) {
       for (const { queue, isFull, nextDueAt, held } of found) {
         const served = queues.get(queue)
@@ -96,6 +99,10 @@ export function createBoard(): Board {
     mayAllHaveMore() {
       for (const served of all()) served.mayHaveMore = true
     },
+    dueAt(queue, at) {
+      const served = queues.get(queue)
+      if (served !== undefined) served.nextDueAt = Math.min(at, served.nextDueAt ?? at)
+    },
     timeHasCome(now) {
       for (const served of all()) {
         if (served.nextDueAt === null || served.nextDueAt > now) continue
@@ -105,14 +112,21 @@ export function createBoard(): Board {
     },
     nextDueAt: () =>
       all().reduce((least, served) => Math.min(least, served.nextDueAt ?? least), Number.POSITIVE_INFINITY),
-    pollMs: () => ({
-      min: Math.min(longestPollMs, ...all().map((served) => pollOf(served).min)),
-      max: Math.min(longestPollMs, ...all().map((served) => pollOf(served).max)),
-    }),
+    pollMs() {
+      const bounds = all().map(({ dispatcher }) => dispatcher.subscription.settings.pollMs)
+      return {
+        min: Math.min(longestPollMs, ...bounds.map(({ min }) => min)),
+        max: Math.min(longestPollMs, ...bounds.map(({ max }) => max)),
+      }
+    },
     close() {
       for (const { dispatcher } of all()) dispatcher.close()
     },
   }
+}
+
+function isBusy({ isFull, held }: Found, served: Served | undefined): boolean {
+  return isFull || (held.length > 0 && served?.mayHaveMore === true)
 }
 
 function demandOf({ subscription, room }: Dispatcher): Demand {

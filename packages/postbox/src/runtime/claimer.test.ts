@@ -87,7 +87,7 @@ describe('what a claim asks for', () => {
   test.each([
     [1, 1_000],
     [4, 500],
-    [400, 10],
+    [400, 5],
   ])('room is capped so that a claim of %i queues takes at most %i of each', async (count, most) => {
     const { claimer, asked } = claimerOf()
     const queues = Array.from({ length: count }, (_, index) => demand(`queue-${index}`, 5_000))

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { compareSeq } from '../core/batching.ts'
 import { advance, type Cursor, fromStart, raiseFloor } from '../core/cursor.ts'
+import { OutboxError } from '../core/errors.ts'
 import { type FirstSeen, type Horizon, horizonOf, parseSnapshot } from '../core/horizon.ts'
 import type { Lease } from '../core/lease.ts'
 import { claimLimit } from '../core/prefetch.ts'
@@ -14,6 +15,7 @@ import {
 } from '../sql/claim-messages.ts'
 import { bytesFrom, dateFrom, headersFrom, numberFrom } from '../sql/columns.ts'
 import type { Names } from '../sql/names.ts'
+import { releaseLeases } from '../sql/release-leases.ts'
 import type { Clock } from './clock.ts'
 import { type Failpoint, sent } from './failpoint.ts'
 import { type Held, heldOf } from './held.ts'
@@ -67,6 +69,7 @@ const start: Place = { cursor: fromStart, floor: fromStart, dueFromMs: null }
 const dueSlackMs = 5_000
 // A row that re-enters below the floor by somebody's own SQL is found all the same.
 const sweepsPerFull = 10
+const mostPatience = 32
 
 export function createClaimer(parts: ClaimerParts): Claimer {
   const memory = createMemory(parts.lane)
@@ -76,7 +79,14 @@ export function createClaimer(parts: ClaimerParts): Claimer {
     },
     async claim(demands, kind) {
       const token = randomUUID()
-      const answer = await send(parts, memory, { demands, isSweep: kind === 'sweep', token })
+      const answer = await send(parts, memory, { demands, isSweep: kind === 'sweep', token }).catch(
+        (error) => {
+          if (OutboxError.is(error, 'OUTBOX_STATEMENT_TIMEOUT'))
+            memory.patience = Math.min(mostPatience, memory.patience * 2)
+          throw error
+        },
+      )
+      memory.patience = 1
       const found = queuesOf(answer)
       learn(memory, found, answer)
       return found.map((queue) => foundOf(queue, token, answer))
@@ -94,10 +104,12 @@ interface Memory {
   connection: number
   sweeps: number
   sweepMs: number
+  /** How many times its usual deadline a claim may take: it grows while they time out, or one that needs longer would never succeed. */
+  patience: number
 }
 
 function createMemory({ connection }: Pick<Lane, 'connection'>): Memory {
-  return { places: new Map(), firstSeen: new Map(), top: 0n, connection, sweeps: 0, sweepMs: 0 }
+  return { places: new Map(), firstSeen: new Map(), top: 0n, connection, sweeps: 0, sweepMs: 0, patience: 1 }
 }
 
 /** Another server may have given sequence values out again (fail-over to a lagging standby, a restore): they lie below every cursor. */
@@ -121,13 +133,22 @@ async function send(
   if (failpoint) await failpoint.reach('before_claim')
   let sentAt = 0
   let asked: readonly ClaimedQueue[] = []
-  const answer = lane.run(() => {
-    if (lane.connection !== memory.connection) forget(memory)
-    memory.connection = lane.connection
-    sentAt = clock.now()
-    asked = wanted(memory, order)
-    return claimMessages(names, { token: order.token, queues: asked })
-  })
+  // Nobody waits for these rows any more, and they would wait for their leases to end.
+  const late = (rows: readonly ClaimRow[]): void => {
+    const fences = rows.filter(isMessage).map(({ seq }) => ({ seq, token: order.token }))
+    if (fences.length > 0) lane.run(releaseLeases(names, fences)).catch(() => {})
+  }
+  const answer = lane.run(
+    () => {
+      if (lane.connection !== memory.connection) forget(memory)
+      memory.connection = lane.connection
+      sentAt = clock.now()
+      asked = wanted(memory, order)
+      if (order.isSweep) memory.sweeps++
+      return claimMessages(names, { token: order.token, queues: asked })
+    },
+    { patience: memory.patience, late },
+  )
   const rows = await sent(answer, failpoint, 'claim_sent')
   if (failpoint) await failpoint.reach('after_claim')
   return { rows, asked, isSweep: order.isSweep, sentAt, receivedAt: clock.now() }
@@ -170,7 +191,6 @@ function learn(memory: Memory, found: readonly QueueFound[], answer: Answer): vo
   }
   memory.top = top
   if (!answer.isSweep) return
-  memory.sweeps++
   memory.sweepMs = answer.receivedAt - answer.sentAt
 }
 
@@ -216,7 +236,7 @@ interface QueueFound {
 
 function queuesOf({ rows, asked }: Answer): readonly QueueFound[] {
   const messages = new Map<string, MessageRow[]>(asked.map(({ queue }) => [queue, []]))
-  for (const row of rows) if (row.kind === 'message') messages.get(row.queue)?.push(row)
+  for (const row of rows.filter(isMessage)) messages.get(row.queue)?.push(row)
   const demands = new Map(asked.map((demand) => [demand.queue, demand]))
   return rows
     .filter((row) => row.kind === 'queue')
@@ -227,6 +247,10 @@ function queuesOf({ rows, asked }: Answer): readonly QueueFound[] {
       const due = own.filter((message) => message.due !== null).sort(byDue)
       return { row, fresh, due, isFull: own.length >= room, leaseMs }
     })
+}
+
+function isMessage(row: ClaimRow): row is MessageRow {
+  return row.kind === 'message'
 }
 
 function foundOf(found: QueueFound, token: string, { sentAt, receivedAt }: Answer): Found {

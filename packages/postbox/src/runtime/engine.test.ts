@@ -216,23 +216,25 @@ describe('notifications', () => {
 })
 
 describe('sweeping', () => {
-  test('one that is owed wakes a sleeper, and waits for its turn: twenty times as long as the last one took', async () => {
+  test('one that is owed wakes a sleeper, and waits for its turn, behind a claim: twenty times as long as the last one took', async () => {
     const { engine, claims, clock, claimer, advance } = await asleep()
     claimer.sweepMs = 10
     engine.oweSweep()
     await idle()
+    await claims[1]!.find()
     const left = clock.left
     await advance(200)
 
-    expect([left, kindsOf(claims)]).toEqual([[200], ['sweep', 'sweep']])
+    expect([left, kindsOf(claims)]).toEqual([[200], ['sweep', 'claim', 'sweep']])
   })
 
   // Under a backlog a sweep is owed most of the time, and slots are freed thousands of times a second.
   test('a freed slot does not wake a sleeper whose sweep is owed and not yet allowed', async () => {
-    const { engine, clock, claimer, waker } = await asleep()
+    const { engine, clock, claimer, claims, waker } = await asleep()
     claimer.sweepMs = 10
     engine.oweSweep()
     await idle()
+    await claims[1]!.find()
     const before = [...clock.asked]
     engine.roomMade()
     await idle()

@@ -30,6 +30,8 @@ export interface Engine {
   roomMade(): void
   /** Somebody published to the queue. */
   notified(queue: string): void
+  /** A message of the queue was put back, and will be due in so many milliseconds: nobody else tells us of it. */
+  putBack(queue: string, delayMs: number): void
   /** Something may have been committed without a word: look at everything before sleeping. */
   oweSweep(): void
   /** Resolves when nothing is ready and nothing is in hand. */
@@ -39,6 +41,9 @@ export interface Engine {
   /** Claims that failed in a row. */
   readonly failures: number
 }
+
+// A publisher's transaction takes milliseconds, as a rule; one that takes minutes costs two statements every five seconds.
+const shortLadder = { min: 20, max: 5_000 }
 
 // What is done but not yet written must not pile up behind a slow flush.
 const mostUnwritten = 2_000
@@ -76,14 +81,20 @@ export function createEngine(parts: EngineParts): Engine {
       if (sleeper.wakesAt !== null && worthWaking(loop, sleeper.wakesAt)) sleeper.wake()
     },
     notified(queue) {
-      if (board.notified(queue)) owe()
+      if (!board.notified(queue)) return
+      loop.sweeps.owe()
+      sleeper.wake()
+    },
+    putBack(queue, delayMs) {
+      const at = parts.clock.now() + delayMs
+      board.dueAt(queue, at)
+      if (sleeper.wakesAt !== null && at < sleeper.wakesAt) sleeper.wake()
     },
     oweSweep: owe,
     untilEmpty: () =>
       new Promise((resolve) => {
         if (board.size === 0) return resolve()
         empties.push(resolve)
-        board.mayAllHaveMore()
         owe()
       }),
     emptied() {
@@ -103,8 +114,9 @@ interface Loop {
   readonly halted: AbortController
   /** Those who wait until there is nothing to do. */
   readonly empties: (() => void)[]
-  /** Looks that found nothing, and claims that failed, in a row. */
+  /** In a row: looks that found nothing, rests that were not safe though we listen, claims that failed. */
   emptyLooks: number
+  unsafeRests: number
   failures: number
 }
 
@@ -117,12 +129,15 @@ function createLoop(parts: EngineParts): Loop {
     halted: new AbortController(),
     empties: [],
     emptyLooks: 0,
+    unsafeRests: 0,
     failures: 0,
   }
 }
 
-function oweSweep({ sweeps, sleeper }: Loop): void {
+function oweSweep({ sweeps, sleeper, board }: Loop): void {
   sweeps.owe()
+  // Most of it lies above the cursors: a claim finds that while a sweep is not yet allowed.
+  board.mayAllHaveMore()
   sleeper.wake()
 }
 
@@ -170,12 +185,15 @@ async function look(loop: Loop): Promise<void> {
   const asking = empties.length
   const demands = board.demands(isSweep)
   if (isSweep) sweeps.begin()
-  const found = await claimer.claim(demands, isSweep ? 'sweep' : 'claim')
-  const full = found.filter(({ isFull }) => isFull).map(({ queue }) => queue)
+  const found = await claimer.claim(demands, isSweep ? 'sweep' : 'claim').catch((error) => {
+    // A claim from the cursors comes next: a sweep that takes too long must not keep fresh messages from being delivered.
+    if (isSweep) sweeps.end(false)
+    throw error
+  })
   const claimed = found.flatMap(({ held }) => held)
-  if (isSweep) sweeps.end(full.length === 0)
+  if (isSweep) sweeps.end(found.every(({ isFull }) => !isFull))
   hand.hold(claimed)
-  waker.getUp(full)
+  waker.getUp(board.busy(found))
   board.take(found)
   loop.emptyLooks = claimed.length === 0 ? loop.emptyLooks + 1 : 0
   const sawAll = isSweep && demands.length === board.size
@@ -189,9 +207,7 @@ async function rest(loop: Loop): Promise<void> {
   const isSafe = exhausted.length === 0 || (await waker.lieDown(exhausted))
   if (failpoint) await failpoint.reach('before_sleep')
   if (shouldLook(loop) || halted.signal.aborted) return
-  const bounds = board.pollMs()
-  const pollMs = isSafe ? bounds.max : pollDelayMs(loop.emptyLooks + 1, bounds, Math.random())
-  const pollAt = clock.now() + pollMs
+  const pollAt = clock.now() + pollMsOf(loop, isSafe)
   const sweepAt = owesSweep(loop) ? sweeps.allowedAt() : Number.POSITIVE_INFINITY
   const wakeAt = Math.min(pollAt, board.nextDueAt(), sweepAt)
   if (await sleeper.sleepUntil(wakeAt)) return
@@ -199,4 +215,13 @@ async function rest(loop: Loop): Promise<void> {
   if (wakeAt < pollAt) return
   board.mayAllHaveMore()
   sweeps.owe()
+}
+
+/** How long to sleep when nobody wakes us: until the fallback; while publishers that may be quiet are waited for, shortly; deaf, by the ladder. */
+function pollMsOf(loop: Loop, isSafe: boolean): number {
+  const bounds = loop.board.pollMs()
+  loop.unsafeRests = isSafe ? 0 : loop.unsafeRests + 1
+  if (isSafe) return bounds.max
+  if (!loop.parts.waker.isListening) return pollDelayMs(loop.emptyLooks + 1, bounds, Math.random())
+  return pollDelayMs(loop.unsafeRests, shortLadder, Math.random())
 }

@@ -27,7 +27,8 @@ interface Asked {
 /** A hand whose settler writes when it is told to. */
 function handOf(options: Readonly<Record<string, SubscribeOptions>> = {}) {
   const asked: Asked[] = []
-  const told = { emptied: 0 }
+  const told = { emptied: 0, lost: 0 }
+  const putBack: [string, number][] = []
   const hand = createHand({
     settler: {
       settle: (settlement, maxBatch) =>
@@ -38,13 +39,17 @@ function handOf(options: Readonly<Record<string, SubscribeOptions>> = {}) {
           }
           asked.push({ settlement, maxBatch, done })
         }),
+      countLost: () => {
+        told.lost++
+      },
     },
     settingsOf: (queue) => resolveSubscribeOptions(options[queue]),
+    putBack: (queue, delayMs) => putBack.push([queue, delayMs]),
     emptied: () => {
       told.emptied++
     },
   })
-  return { hand, asked, told }
+  return { hand, asked, told, putBack }
 }
 
 const ack = { kind: 'ack' } as const
@@ -94,7 +99,7 @@ describe('createHand', () => {
     ['finished', (hand, one) => hand.finished(one, ack)],
     ['failed', (hand, one) => hand.finished(one, { kind: 'fail', error: new Error('late') })],
     ['was not started', (hand, one) => hand.unstarted(one)],
-  ])('nothing is written for a message that was lost and %s, and it is let go of', async (_, end) => {
+  ])('nothing is written for a message that was lost and %s: it is counted and let go of', async (_, end) => {
     const { hand, asked, told } = handOf()
     const one = leased('1')
     hand.hold([one])
@@ -102,10 +107,10 @@ describe('createHand', () => {
     end(hand, one)
     await idle()
 
-    expect([asked, hand.held.size, told.emptied]).toEqual([[], 0, 1])
+    expect([asked, hand.held.size, told]).toEqual([[], 0, { emptied: 1, lost: 1 }])
   })
 
-  test('the settler is told how many its subscription lets one statement write, and 1 when each is flushed alone', () => {
+  test('the settler is told how many its subscription lets one statement write: 1 when each is flushed alone, but not when they are given back', () => {
     const { hand, asked } = handOf({
       orders: { maxBatch: 7 },
       mails: { flush: 'each', maxBatch: 7 },
@@ -114,7 +119,7 @@ describe('createHand', () => {
     for (const queue of ['orders', 'mails', 'logs']) hand.finished(leased('1', queue), ack)
     hand.unstarted(leased('2', 'mails'))
 
-    expect(asked.map(({ maxBatch }) => maxBatch)).toEqual([7, 1, 1_000, 1])
+    expect(asked.map(({ maxBatch }) => maxBatch)).toEqual([7, 1, 1_000, 7])
   })
 
   test('untilEmpty resolves at once when nothing is held', async () => {
@@ -152,5 +157,20 @@ describe('createHand', () => {
     await asked[2]!.done()
 
     expect([before, between, told.emptied]).toEqual([0, 1, 2])
+  })
+
+  test('says when a message that failed is due again, once that is written', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { hand, asked, putBack } = handOf()
+    const [failed, acked] = [leased('1'), leased('2')]
+    hand.hold([failed, acked])
+    hand.finished(failed, { kind: 'fail', error: new Error('not yet') })
+    hand.finished(acked, ack)
+    await idle()
+    const before = [...putBack]
+    for (const { done } of asked) await done()
+    vi.restoreAllMocks()
+
+    expect([before, putBack]).toEqual([[], [['orders', 1_000]]])
   })
 })

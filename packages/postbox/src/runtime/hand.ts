@@ -17,14 +17,16 @@ export interface Hand {
 }
 
 export interface HandParts {
-  readonly settler: Pick<Settler, 'settle'>
+  readonly settler: Pick<Settler, 'settle' | 'countLost'>
   /** The options of the subscription that a message belongs to. */
   settingsOf(queue: string): SubscribeSettings
+  /** A message was put back, to be due in so many milliseconds. */
+  putBack(queue: string, delayMs: number): void
   /** Nothing is in hand any more. */
   emptied(): void
 }
 
-export function createHand({ settler, settingsOf, emptied }: HandParts): Hand {
+export function createHand({ settler, settingsOf, putBack, emptied }: HandParts): Hand {
   const held = new Set<Held>()
   const waiting: (() => void)[] = []
 
@@ -34,21 +36,27 @@ export function createHand({ settler, settingsOf, emptied }: HandParts): Hand {
     for (const tell of waiting.splice(0)) tell()
     emptied()
   }
-  const write = (one: Held, settlement: Settlement): void => {
+  const write = (one: Held, settlement: Settlement, maxBatch: number): void => {
     // Nothing may be written for what somebody else has: it was reported when it was lost.
-    const { flush, maxBatch } = settingsOf(one.lease.queue)
-    const written = one.isLost
-      ? Promise.resolve()
-      : settler.settle(settlement, flush === 'each' ? 1 : maxBatch)
-    void written.then(() => letGo(one))
+    if (one.isLost) settler.countLost()
+    const written = one.isLost ? Promise.resolve() : settler.settle(settlement, maxBatch)
+    void written.then(() => {
+      if (settlement.write === 'reschedule') putBack(one.lease.queue, settlement.delayMs)
+      letGo(one)
+    })
   }
   return {
     held,
     hold(claimed) {
       for (const one of claimed) held.add(one)
     },
-    finished: (one, outcome) => write(one, settle(one.lease, outcome, Math.random())),
-    unstarted: (one) => write(one, { write: 'release', lease: one.lease }),
+    finished(one, outcome) {
+      const { flush, maxBatch } = settingsOf(one.lease.queue)
+      write(one, settle(one.lease, outcome, Math.random()), flush === 'each' ? 1 : maxBatch)
+    },
+    // Together, whatever `flush` says: a stop may give back a thousand.
+    unstarted: (one) =>
+      write(one, { write: 'release', lease: one.lease }, settingsOf(one.lease.queue).maxBatch),
     untilEmpty: () =>
       new Promise((resolve) => {
         if (held.size === 0) resolve()

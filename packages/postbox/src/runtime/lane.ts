@@ -1,5 +1,6 @@
 import type { Database, Executor, Session } from '../adapters/executor.ts'
-import { isOutcomeUnknown } from '../core/failed-statement.ts'
+import { OutboxError } from '../core/errors.ts'
+import { needsNewConnection } from '../core/failed-statement.ts'
 import { beginReadCommitted, commit, readIsolation, rollback, setReadCommitted } from '../sql/isolation.ts'
 import type { Statement } from '../sql/statement.ts'
 import { before, statementTimeout } from './deadline.ts'
@@ -12,7 +13,7 @@ import { createTurns } from './turns.ts'
  */
 export interface Lane {
   /** Runs a statement when its turn comes. A function is asked for it then; null: there is nothing left to do. */
-  run<Row>(given: Given<Row>): Promise<readonly Row[]>
+  run<Row>(given: Given<Row>, options?: RunOptions<Row>): Promise<readonly Row[]>
   /** Another number than before: the connection broke in between, and what was learnt on the old one may not hold on the new. */
   readonly connection: number
   /** Gives the connection back once what was asked for has ended. Statements that come later take any connection. */
@@ -20,6 +21,13 @@ export interface Lane {
 }
 
 type Given<Row> = Statement<Row> | (() => Statement<Row> | null)
+
+interface RunOptions<Row> {
+  /** How many times the usual deadline it may take. @default 1 */
+  readonly patience?: number
+  /** The answer came after all, when nobody waited for it any more: only where the connection is not ours to close. */
+  late?(rows: readonly Row[]): void
+}
 
 export interface LaneParts {
   readonly database: Pick<Database, 'run' | 'transaction' | 'connect' | 'capacity'>
@@ -44,26 +52,33 @@ export function createLane({ database, statementTimeoutMs }: LaneParts): Lane {
     opening.abandon()
     forget(opening)
   }
-  const runner = async (): Promise<Runner> => {
+  const runner = async (): Promise<Opened> => {
     const wantsOwn = !isClosed && (database.capacity ?? leastCapacity) >= leastCapacity
     current ??= open(database, wantsOwn, forget)
     const opening = current
     try {
-      return await before(opening.opened, statementTimeoutMs, () => late('connecting'))
+      return await before(opening.opened, statementTimeoutMs, () =>
+        statementTimeout('connecting', statementTimeoutMs),
+      )
     } catch (error) {
       drop(opening)
       throw error
     }
   }
-  const late = (what: string): Error => statementTimeout(what, statementTimeoutMs)
-  const execute = async <Row>(given: Given<Row>): Promise<readonly Row[]> => {
+  const execute = async <Row>(
+    given: Given<Row>,
+    { patience = 1, late: onLate }: RunOptions<Row>,
+  ): Promise<readonly Row[]> => {
     const using = await runner()
     const statement = typeof given === 'function' ? given() : given
     if (statement === null) return []
+    const timeoutMs = patience * statementTimeoutMs
+    const answer = using.run(statement)
     try {
-      return await before(using.run(statement), statementTimeoutMs, () => late(statement.name))
+      return await before(answer, timeoutMs, () => statementTimeout(statement.name, timeoutMs))
     } catch (error) {
-      if (isOutcomeUnknown(error)) drop(using.opening)
+      if (OutboxError.is(error, 'OUTBOX_STATEMENT_TIMEOUT')) answer.then(onLate, () => {})
+      if (needsNewConnection(error)) drop(using.opening)
       throw error
     }
   }
@@ -73,7 +88,7 @@ export function createLane({ database, statementTimeoutMs }: LaneParts): Lane {
     current = null
   }
   return {
-    run: (given) => turns.take(() => execute(given)),
+    run: (given, options = {}) => turns.take(() => execute(given, options)),
     get connection() {
       return connection
     },
@@ -86,7 +101,7 @@ export function createLane({ database, statementTimeoutMs }: LaneParts): Lane {
 
 /** A connection that is being made, or was. */
 interface Opening {
-  readonly opened: Promise<Runner>
+  readonly opened: Promise<Opened>
   /** Closes it, whether it is there already or comes later. */
   abandon(): void
 }
@@ -94,7 +109,7 @@ interface Opening {
 function open(database: LaneParts['database'], wantsOwn: boolean, lost: (opening: Opening) => void): Opening {
   let session: Session | undefined
   let isAbandoned = false
-  const connect = async (): Promise<Runner> => {
+  const connect = async (): Promise<Opened> => {
     session = wantsOwn ? await database.connect?.(() => lost(opening)) : undefined
     if (isAbandoned) {
       session?.destroy()
@@ -115,7 +130,7 @@ function open(database: LaneParts['database'], wantsOwn: boolean, lost: (opening
   return opening
 }
 
-interface Runner extends Executor {
+interface Opened extends Executor {
   readonly session: Session | null
   readonly opening: Opening
 }
@@ -145,7 +160,8 @@ async function readCommitted(
       await session.run(commit)
       return rows
     } catch (error) {
-      await session.run(rollback)
+      // When this fails, too, it is the first failure that counts, and the session is of no use.
+      await session.run(rollback).catch(session.destroy)
       throw error
     }
   }

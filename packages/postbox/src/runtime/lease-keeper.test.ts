@@ -353,7 +353,7 @@ describe('renewals and flushes on one lane', () => {
     const shared = { lane, names, clock, log: (entry: LogEntry) => void log.push(entry) }
     const settler = createSettler({ ...shared, giveUp: ending.signal, changed: () => {} })
     const settingsOf = () => resolveSubscribeOptions(undefined)
-    const hand = createHand({ settler, settingsOf, emptied: () => {} })
+    const hand = createHand({ settler, settingsOf, emptied: () => {}, putBack: () => {} })
     void keepLeases({ ...shared, held: hand.held, shortestLeaseMs: () => leaseMs }, ending.signal)
     const [first, second] = [leased(1, -4_000), leased(2, -4_000)]
     hand.hold([first, second])

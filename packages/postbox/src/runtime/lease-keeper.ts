@@ -7,6 +7,7 @@ import type { Clock } from './clock.ts'
 import { type Failpoint, sent } from './failpoint.ts'
 import type { Held } from './held.ts'
 import type { Lane } from './lane.ts'
+import { createSleeper, type Sleeper } from './sleeper.ts'
 
 export interface LeaseKeeperParts {
   /** Everything in hand: waiting for a slot, running, or waiting to be written. */
@@ -16,8 +17,9 @@ export interface LeaseKeeperParts {
   readonly clock: Clock
   readonly log: Logger
   readonly failpoint?: Failpoint | undefined
-  /** The shortest lease of any subscription. */
+  /** The shortest lease of any subscription. Whoever makes it shorter wakes the sleeper. */
   shortestLeaseMs(): number
+  readonly sleeper?: Sleeper
 }
 
 /**
@@ -25,9 +27,11 @@ export interface LeaseKeeperParts {
  * lease; a handler whose lease could not be renewed by its last quarter is told to give up, an eighth before the end at the latest.
  */
 export async function keepLeases(parts: LeaseKeeperParts, signal: AbortSignal): Promise<void> {
+  const { clock, sleeper = createSleeper(clock) } = parts
   let renewing: Promise<void> | null = null
+  signal.addEventListener('abort', sleeper.wake, { once: true })
   while (!signal.aborted) {
-    await parts.clock.sleep(parts.shortestLeaseMs() / 8, signal)
+    await sleeper.sleepUntil(clock.now() + parts.shortestLeaseMs() / 8)
     if (signal.aborted) break
     // Not awaited: one that hangs must not keep handlers from being told in time.
     renewing ??= renewAndReport(parts).finally(() => {

@@ -71,7 +71,7 @@ export function keepListening(parts: ListenerParts, halt: AbortSignal): Listener
       notified: (channel, queue) => (channel === parts.ownChannel ? word.say() : parts.notified(queue)),
       lost: (error) => lost.abort(error),
     })
-    const listening = await unlessHalted(opening, halt)
+    const listening = await unlessHalted(opening, halt, parts.statementTimeoutMs)
     if (listening === null) return
     const own: Ear = { number: ++ears, listening, lost }
     const until = AbortSignal.any([halt, lost.signal])
@@ -156,7 +156,11 @@ function deaf(error: unknown, delayMs: number): Parameters<Logger>[0] {
 }
 
 /** A pool that is exhausted may take for ever to give a connection: a stop does not wait for it. */
-async function unlessHalted(opening: Promise<Listening>, halt: AbortSignal): Promise<Listening | null> {
+async function unlessHalted(
+  opening: Promise<Listening>,
+  halt: AbortSignal,
+  timeoutMs: number,
+): Promise<Listening | null> {
   let stopWaiting = (): void => {}
   const halted = new Promise<null>((resolve) => {
     stopWaiting = () => resolve(null)
@@ -164,9 +168,14 @@ async function unlessHalted(opening: Promise<Listening>, halt: AbortSignal): Pro
     halt.addEventListener('abort', stopWaiting, { once: true })
   })
   try {
-    const listening = await Promise.race([opening, halted])
-    if (listening === null) opening.then((late) => late.end()).catch(() => {})
-    return listening
+    const opened = await before(Promise.race([opening, halted]), timeoutMs, () =>
+      statementTimeout('listening', timeoutMs),
+    )
+    if (opened === null) opening.then((late) => late.end()).catch(() => {})
+    return opened
+  } catch (error) {
+    opening.then((late) => late.destroy()).catch(() => {})
+    throw error
   } finally {
     halt.removeEventListener('abort', stopWaiting)
   }

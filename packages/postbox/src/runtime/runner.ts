@@ -1,10 +1,11 @@
 import { OutboxError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Clock } from './clock.ts'
+import { before, statementTimeout } from './deadline.ts'
 import { assertSchema } from './migrate.ts'
 import type { Settled } from './settle-reports.ts'
 import type { Subscription } from './subscription.ts'
-import { assembleWorks, listenOf, type WorksParts } from './works.ts'
+import { assembleWorks, listenOf, statementTimeoutMs, type WorksParts } from './works.ts'
 
 /** An outbox at work. Disposing it stops it: `await using running = await outbox.start()`, inside a function. */
 export interface Running extends AsyncDisposable {
@@ -41,8 +42,14 @@ const graceMs = 1_000
  * take. Then handlers finish within the time that they have; those that do not are told to give up; what they came to is written.
  */
 export async function startRunner(registry: Registry, given: RunnerParts): Promise<Runner> {
-  await assertSchema(given.database, given.names)
-  const [halt, abandon, giveUp, emptyHanded] = [0, 0, 0, 0].map(() => new AbortController()) as Four
+  const checked = assertSchema(given.database, given.names)
+  await before(checked, statementTimeoutMs, () =>
+    statementTimeout('reading the schema version', statementTimeoutMs),
+  )
+  const halt = new AbortController()
+  const abandon = new AbortController()
+  const giveUp = new AbortController()
+  const emptyHanded = new AbortController()
   const log = withHandler(given.log, registry)
   const works = assembleWorks(
     { ...given, log },
@@ -53,14 +60,13 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
       emptyHanded: emptyHanded.signal,
     },
   )
-  const { engine, hand, lane, listener, keeping, clock } = works
-  const deafen = given.database.onIdleError?.((error) => {
-    log({ level: 'warn', message: 'an idle connection broke', fields: {}, error })
-  })
+  const { engine, hand, lane, listener, clock } = works
+  const stopHearing = hearIdleErrors(given, log)
   registry.subscriptions.forEach(works.serve)
   registry.onAdded = works.serve
   sayAtStart(registry, given)
   const looping = engine.run(halt.signal)
+  const keeping = works.keep()
 
   const finish = async (): Promise<boolean> => {
     await looping
@@ -68,7 +74,7 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     emptyHanded.abort()
     await Promise.all([keeping, listener?.ended])
     await lane.close()
-    deafen?.()
+    stopHearing()
     return true
   }
   const stopAll = async (): Promise<void> => {
@@ -78,7 +84,10 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     if (await within(finished, given.stopTimeoutMs, clock)) return
     abandon.abort(outOfTime(given.stopTimeoutMs))
     if (await within(finished, graceMs, clock)) return
+    // They may run for ever: nothing of ours stays behind for them. What they come to is still written, on any connection.
     giveUp.abort()
+    emptyHanded.abort()
+    void lane.close().then(stopHearing)
     const fields = { stopTimeoutMs: given.stopTimeoutMs, messages: hand.held.size }
     const message = 'stopped while handlers still run: their messages will be delivered again'
     log({ level: 'warn', message, fields })
@@ -106,8 +115,6 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
   }
 }
 
-type Four = [AbortController, AbortController, AbortController, AbortController]
-
 /** True when the promise settles in time. The timer is cleared either way, so that a stopped process can end. */
 async function within(promise: Promise<boolean>, ms: number, clock: Clock): Promise<boolean> {
   const timer = new AbortController()
@@ -120,6 +127,18 @@ async function within(promise: Promise<boolean>, ms: number, clock: Clock): Prom
 
 function outOfTime(ms: number): OutboxError {
   return new OutboxError('OUTBOX_STOPPING', `the outbox stops, and the ${ms} ms that handlers have are over`)
+}
+
+/** With pg, a pool whose idle connection breaks ends the process when nobody listens. */
+function hearIdleErrors({ database, listenDatabase }: RunnerParts, log: Logger): () => void {
+  const stops = [...new Set([database, listenDatabase])].map((one) =>
+    one.onIdleError?.((error) => {
+      log({ level: 'warn', message: 'an idle connection broke', fields: {}, error })
+    }),
+  )
+  return () => {
+    for (const stop of stops) stop?.()
+  }
 }
 
 /** Every entry about a message names its handler. */

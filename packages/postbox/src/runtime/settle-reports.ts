@@ -18,6 +18,7 @@ export interface Reports {
   readonly settled: Settled
   /** `rows` were written. Those that are missing had lost their lease, unless an earlier try landed and only its answer was lost. */
   written(batch: SettlementBatch, rows: readonly { readonly seq: string }[], mayHaveLanded: boolean): void
+  countLost(): void
   failing(batch: SettlementBatch, error: unknown, delayMs: number): void
   unwritable(batch: SettlementBatch, error: unknown): void
   givenUp(batch: SettlementBatch, error: unknown): void
@@ -40,6 +41,9 @@ export function createReports(log: Logger): Reports {
           reportLost(settlement, mayHaveLanded, log)
         }
       }
+    },
+    countLost() {
+      settled.lost++
     },
     failing({ write, settlements }, error, delayMs) {
       const fields = { write, messages: settlements.length, delayMs }

@@ -23,6 +23,8 @@ export interface Settler {
    * under way is written by the next, together. So at low load nothing waits, and under load batches form by themselves.
    */
   settle(settlement: Settlement, maxBatch: number): Promise<void>
+  /** One whose lease was lost before it could be settled: nothing is written for it. */
+  countLost(): void
   /** How many wait to be written. */
   readonly waiting: number
   /** Writes fail, and are tried again: until one succeeds, nothing more should be claimed. */
@@ -63,6 +65,8 @@ export function createSettler(parts: SettlerParts): Settler {
       const entries = waiting
       waiting = []
       for (const batch of batchesOf(entries)) await write(batch)
+      // Only now: what is still to be written may have outlived its lease, and a claim would take our own messages again.
+      become(false)
     }
     isFlushing = false
   }
@@ -78,7 +82,6 @@ export function createSettler(parts: SettlerParts): Settler {
           'flush_sent',
         )
         if (parts.failpoint) await parts.failpoint.reach('after_flush')
-        become(false)
         reports.written(batch, rows, mayHaveLanded)
         return tell(batch)
       } catch (error) {
@@ -96,8 +99,6 @@ export function createSettler(parts: SettlerParts): Settler {
     }
   }
   const writeHalves = async (batch: SettlementBatch, error: unknown): Promise<void> => {
-    // It has answered: nothing is stuck.
-    become(false)
     if (batch.settlements.length === 1) {
       reports.unwritable(batch, error)
       return tell(batch)
@@ -115,6 +116,7 @@ export function createSettler(parts: SettlerParts): Settler {
         waiters.set(settlement, done)
         if (!isFlushing) void flushAll()
       }),
+    countLost: reports.countLost,
     get waiting() {
       return waiting.length
     },

@@ -18,11 +18,13 @@ export interface Sweeps {
 
 const everyMs = 1_000
 const share = 20
+// One that took seconds, because the server was busy, must not forbid them for minutes.
+const longestRestMs = 30_000
 
 export function createSweeps(clock: Clock, last: { readonly sweepMs: number }): Sweeps {
   let isOwed = true
   let endedAt = Number.NEGATIVE_INFINITY
-  const restMs = (): number => share * last.sweepMs
+  const restMs = (): number => Math.min(longestRestMs, share * last.sweepMs)
   const isAllowed = (): boolean => clock.now() >= endedAt + restMs()
   return {
     owe() {

@@ -12,6 +12,8 @@ import type { Listener } from './listener.ts'
 export interface Waker {
   /** True: whatever is committed from now on is announced. False: some of it may not be, so look again soon. */
   lieDown(queues: readonly string[]): Promise<boolean>
+  /** Notifications are heard: what is not safe yet will be soon, when publishers that saw nobody asleep have ended. */
+  readonly isListening: boolean
   /** These queues are busy: publishers may be quiet about them. */
   getUp(queues: readonly string[]): void
   /** Gets up for good: where others use the same connection, its locks would outlive us. */
@@ -78,6 +80,9 @@ export function createWaker({ listener, names, isQuiet, oweSweep }: WakerParts):
       if (listener === null || listener.ear === null) return false
       // A failure is the listener's to report and to mend. Until then we poll.
       return settleDown(listener, queues).catch(() => false)
+    },
+    get isListening() {
+      return listener !== null && listener.ear !== null
     },
     getUp,
     close: () => getUp([...down.keys()]),

@@ -14,6 +14,7 @@ import { keepLeases } from './lease-keeper.ts'
 import { keepListening, type Listener } from './listener.ts'
 import { createSettler, type Settler } from './settler.ts'
 import { createSignals } from './signals.ts'
+import { createSleeper } from './sleeper.ts'
 import type { Subscription } from './subscription.ts'
 import { createWaker } from './waker.ts'
 
@@ -56,11 +57,11 @@ export interface Works {
   /** null: it polls. */
   readonly listener: Listener | null
   serve(subscription: Subscription): void
-  /** Resolves when the leases need not be kept any more. */
-  readonly keeping: Promise<void>
+  /** Keeps leases; resolves when that is no longer needed. */
+  keep(): Promise<void>
 }
 
-const statementTimeoutMs = 10_000
+export const statementTimeoutMs = 10_000
 // Two connections are ours for life, to work and to listen, and the application needs one.
 const enoughToListen = 3
 
@@ -87,15 +88,18 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
           },
           phases.halt,
         )
-  const isQuiet = parts.wake === 'quiet' && !parts.listenDatabase.singleSession
+  // Others may publish quietly, whatever our own publishers do.
+  const isQuiet = !parts.listenDatabase.singleSession
   const waker = createWaker({ listener, names, isQuiet, oweSweep: () => engine.oweSweep() })
   const hand = createHand({
     settler,
     settingsOf: (queue) => served.get(queue) ?? resolveSubscribeOptions(undefined),
+    putBack: (queue, delayMs) => engine.putBack(queue, delayMs),
     emptied: () => engine.emptied(),
   })
   const engine: Engine = createEngine({ ...shared, claimer: createClaimer(shared), waker, settler, hand })
   const signals = createSignals(phases.abandon)
+  const keeperSleeper = createSleeper(clock)
   const { finished, unstarted, held } = hand
   return {
     clock,
@@ -106,13 +110,15 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
     listener,
     serve(subscription) {
       served.set(subscription.queue, subscription.settings)
+      keeperSleeper.wake()
       const { roomMade } = engine
       engine.add(createDispatcher(subscription, { clock, signals, failpoint, finished, unstarted, roomMade }))
     },
-    keeping: keepLeases(
-      { ...shared, held, shortestLeaseMs: () => shortestLease(served) },
-      phases.emptyHanded,
-    ),
+    keep: () =>
+      keepLeases(
+        { ...shared, held, sleeper: keeperSleeper, shortestLeaseMs: () => shortestLease(served) },
+        phases.emptyHanded,
+      ),
   }
 }
 

@@ -62,9 +62,11 @@ export interface MessageRow {
  * - Fresh rows are found by a row comparison, which only the index (queue, seq) can serve: with `queue = …` the planner may walk the
  *   primary key through other queues' rows (393 ms against 0.7, for 500 rows behind a million). Due rows by equality: below
  *   PostgreSQL 18 a row comparison does not stop at its upper end (35 ms against 0.01, before a million scheduled rows).
- * - Each lane has two limits. The inner one the planner cannot see (`room`), so it expects to need a tenth of the rows and takes the index in
- *   its order; with a number it may read all of a table that was never analysed, and sort it (55 ms for 500 of 100,000). The outer one
- *   it can see: without it the cost is that of a tenth of the table, and the statement is compiled (jit) for 130 ms.
+ * - `once` is one row of which the planner expects a thousand: it dreads a sort of the product, and takes the index in its order. Without it, a table
+ *   that was never analysed, or vacuumed while it was nearly empty, is believed to hold a row or two, and is read and sorted as a
+ *   whole (all of 100,000 rows, for a claim of 100).
+ * - Each lane has a limit of its own that the planner can see, around the one it cannot (`room`): without it the cost is that of a tenth of the
+ *   table, and the statement is compiled (jit) for 130 ms.
  * - No index names a lease column, so the update stays on its page (HOT). By ctid: no second look-up.
  * - A lost claim costs a lease, so it need not wait for the disk: synchronous_commit is off for this statement's transaction.
  *
@@ -90,26 +92,26 @@ with quick as materialized (
      select u.spot
        from ((select d.spot
                 from (select m.ctid as spot
-                        from ${names.messages} as m
+                        from ${names.messages} as m, generate_series(w.room, w.room) as once
                        where m.queue = w.queue
                          and m.due_at >= w.due_from
                          and m.due_at <= now()
                          and (m.lease_token is null or m.leased_until < now())
                        order by m.due_at, m.seq
                        limit w.room
-                         for update skip locked) as d
+                         for update of m skip locked) as d
                limit $3::int)
              union all
              (select f.spot
                 from (select m.ctid as spot
-                        from ${names.messages} as m
+                        from ${names.messages} as m, generate_series(w.room, w.room) as once
                        where (m.queue, m.seq) > (w.queue, w.after)
                          and (m.queue, m.seq) <= (w.queue, 9223372036854775807)
                          and m.due_at is null
                          and (m.lease_token is null or m.leased_until < now())
                        order by m.queue, m.seq
                        limit w.room
-                         for update skip locked) as f
+                         for update of m skip locked) as f
                limit $3::int)) as u
       limit w.room) as p
 ), claimed as (
@@ -129,7 +131,7 @@ select 'queue' as kind,
        (select case when s.is_called then s.last_value else s.last_value - 1 end
           from ${names.sequence} as s)::text as top,
        (select (extract(epoch from m.due_at - now()) * 1000)::text
-          from ${names.messages} as m
+          from ${names.messages} as m, generate_series(w.room, w.room) as once
          where m.queue = w.queue
            and m.due_at > now()
            and m.due_at < 'infinity'
@@ -137,7 +139,7 @@ select 'queue' as kind,
          limit 1) as nextdue,
        case when w.sweep then
          (select m.seq::text
-            from ${names.messages} as m
+            from ${names.messages} as m, generate_series(w.room, w.room) as once
            where (m.queue, m.seq) > (w.queue, w.after)
              and (m.queue, m.seq) <= (w.queue, 9223372036854775807)
              and m.due_at is null

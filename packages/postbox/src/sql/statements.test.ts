@@ -181,7 +181,7 @@ describe('the claim', () => {
   })
 
   test('steps over rows that are locked, in both lanes, and waits for none', () => {
-    expect([count(/for update/g), count(/for update skip locked/g)]).toEqual([2, 2])
+    expect([count(/for update/g), count(/for update of m skip locked/g)]).toEqual([2, 2])
   })
 
   test('takes what is due by time, from the floor on, before what is fresh by place, above the cursor', () => {
@@ -199,7 +199,7 @@ describe('the claim', () => {
 
   // The planner sees the outer limit and not the inner one: see the statement.
   test('has two limits in each lane, and one for both', () => {
-    expect(count(/limit w\.room\s+for update skip locked\) as [df]\s+limit \$3::int\)/g)).toBe(2)
+    expect(count(/limit w\.room\s+for update of m skip locked\) as [df]\s+limit \$3::int\)/g)).toBe(2)
     expect(text).toMatch(/\) as u\s+limit w\.room\) as p/)
   })
 

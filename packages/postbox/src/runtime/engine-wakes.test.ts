@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { asleep, idle, kindsOf, leased, queueOf, started } from '../../../../tests/support/engine-bench.ts'
+
+beforeEach(() => {
+  vi.spyOn(Math, 'random').mockReturnValue(1)
+})
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('a message that was put back', () => {
+  test('is slept for, when it is due before anything else', async () => {
+    const { engine, clock, claims, advance } = await asleep()
+    engine.putBack('orders', 700)
+    await idle()
+    const left = clock.left
+    await advance(700)
+
+    expect([left, kindsOf(claims)]).toEqual([[700], ['sweep', 'claim']])
+  })
+
+  test('does not cut a sleep short that ends before it is due', async () => {
+    const { engine, clock } = await asleep({ nextDueAt: 300 })
+    engine.putBack('orders', 700)
+    await idle()
+
+    expect(clock.asked).toEqual([300])
+  })
+})
+
+describe('while publishers that may be quiet are waited for', () => {
+  test('it looks again soon, whatever pollMs says, ever later, and anew once it was safe', async () => {
+    const orders = queueOf('orders', { pollMs: { min: 600_000, max: 600_000 } })
+    const { claims, clock, waker, advance } = await started(orders)
+    Object.assign(waker, { isSafe: false, isListening: true })
+    await claims[0]!.find()
+    for (const [index, ms] of [20, 40, 80].entries()) {
+      await advance(ms)
+      await claims[index + 1]!.find()
+    }
+    waker.isSafe = true
+    await advance(160)
+    await claims[4]!.find()
+
+    expect(clock.asked).toEqual([20, 40, 80, 160, 600_000])
+  })
+})
+
+describe('getting up', () => {
+  test('for a queue that was published to while its own claim brought something: it is looked at anyway', async () => {
+    const { engine, claims, waker } = await started(queueOf('orders'), queueOf('mails'))
+    engine.notified('orders')
+    await claims[0]!.find({ orders: { held: [leased(1)] }, mails: { held: [leased(2)] } })
+
+    expect(waker.up).toEqual(['orders'])
+  })
+
+  test('not for one that was published to and had nothing: somebody else was faster', async () => {
+    const { engine, claims, waker } = await started(queueOf('orders'))
+    engine.notified('orders')
+    await claims[0]!.find()
+
+    expect(waker.up).toEqual([])
+  })
+})
+
+describe('a sweep that fails', () => {
+  test('is followed by a claim: fresh messages do not wait for one that takes too long', async () => {
+    const { claims, claimer, advance } = await started(queueOf('orders'))
+    claimer.sweepMs = 10
+    await claims[0]!.fail(new Error('too late'))
+    await advance(100)
+    await claims[1]!.find()
+    await advance(100)
+
+    expect(kindsOf(claims)).toEqual(['sweep', 'claim', 'sweep'])
+  })
+})

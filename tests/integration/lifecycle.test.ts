@@ -323,18 +323,19 @@ describe('health and ping', () => {
     await outbox.migrate()
     outbox.subscribe('orders', () => {}, { pollMs })
     const told = async () => ({ ...outbox.health(), ping: await outbox.ping() })
-    const until = (ok: boolean) =>
-      eventually(async () => outbox.health().ok === ok && told(), { what: `health to be ${ok}` })
+    // One that listens has made both of its connections.
+    const isWell = (): boolean => outbox.health().ok && outbox.health().reasons.length === 0
+    const untilWell = () => eventually(async () => isWell() && told(), { what: 'an outbox that is well' })
 
     const before = await told()
     const starting = outbox.start()
     const during = outbox.health()
     await starting
-    const running = await until(true)
+    const running = await untilWell()
     await away()
-    const lost = await until(false)
+    const lost = await eventually(async () => !outbox.health().ok && told(), { what: 'claims to fail' })
     await back()
-    const again = await until(true)
+    const again = await untilWell()
     await outbox.stop()
     const after = await told()
 

@@ -77,7 +77,8 @@ export function createLifecycle(registry: Registry, parts: () => RunnerParts): L
     }
   }
   const health = (): Health => {
-    if (runs.current === null) return { ok: false, reasons: ['it is not running'] }
+    if (runs.current === null)
+      return { ok: false, reasons: [runs.isStopping ? 'it is stopping' : 'it is not running'] }
     if (runs.current.runner === null) return { ok: false, reasons: ['it is starting'] }
     const { failing, slowing } = runs.current.runner.troubles
     return { ok: failing.length === 0, reasons: [...failing, ...slowing] }

@@ -17,6 +17,8 @@ export interface Runs {
   /** The one that is starting or running. */
   readonly current: Run | null
   readonly wasStarted: boolean
+  /** One has been stopped, and has not ended yet. */
+  readonly isStopping: boolean
   /** Starts, and keeps running until it is stopped. */
   keep(): Run
   /** Starts, for the time of a drain. */
@@ -34,6 +36,7 @@ export interface Runs {
 export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
   let current: Run | null = null
   let wasStarted = false
+  let ending = 0
   let lastEnded: Promise<void> = Promise.resolve()
   const waiting = new Set<() => void>()
 
@@ -46,6 +49,8 @@ export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
     if (current === run) {
       current = null
       lastEnded = run.ended
+      ending++
+      void run.ended.then(() => ending--)
       for (const wake of waiting) wake()
     }
     return run.ended
@@ -75,6 +80,9 @@ export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
     },
     get wasStarted() {
       return wasStarted
+    },
+    get isStopping() {
+      return ending > 0
     },
     start,
     keep() {

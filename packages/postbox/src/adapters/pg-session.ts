@@ -8,6 +8,8 @@ export interface PgPool extends Queryable {
 }
 
 interface PoolClient extends Queryable {
+  /** Not documented; where it is missing, a connection that no longer answers is closed only when the system gives up on it. */
+  readonly connection?: { readonly stream?: { destroy(): void } }
   release(destroy?: boolean): void
   on(event: string, listener: (event: never) => void): unknown
   removeListener(event: string, listener: (event: never) => void): unknown
@@ -28,6 +30,8 @@ function sessionOf(client: PoolClient, lost: (error: unknown) => void): Session 
     if (!destroy) client.removeListener('error', broke)
     client.removeListener('end', broke)
     client.release(destroy)
+    // Closing politely waits for an answer that may never come, and keeps the process alive meanwhile.
+    if (destroy) client.connection?.stream?.destroy()
   }
   const broke = (error?: unknown): void => {
     const wasOurs = isOurs

@@ -10,7 +10,7 @@ const aheadMs = 20
 const mostRows = 1_000
 const mostBytes = 8 * 1024 * 1024
 
-/** How many messages to claim ahead of free slots. Slow handlers get none: what they cannot start now, another process may. */
+/** How many messages to claim ahead of free slots: 20 ms of work for all of them. Slow handlers get none: another process may start it now. */
 export function prefetchFor(concurrency: number, { handlerMs, bodyBytes }: Measured): number {
   if (handlerMs === null) return 0
   const byTime = Math.floor((concurrency * aheadMs) / Math.max(handlerMs, 0.01))

@@ -9,14 +9,9 @@ import type { Lane } from './lane.ts'
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 const demands = [{ queue: 'orders', room: 10, leaseMs: 30_000 }]
 const timeout = new OutboxError('OUTBOX_STATEMENT_TIMEOUT', 'too late')
-const queue = {
-  kind: 'queue',
-  queue: 'orders',
-  own: '1',
-  snapshot: '1:1:',
-  top: '0',
-  nextdue: null,
-  lowest: null,
+const queueSeenBy = (own: number): object => {
+  const fixed = { kind: 'queue', queue: 'orders', top: '90', nextdue: null, lowest: '50' }
+  return { ...fixed, own: `${own}`, snapshot: `${own}:${own}:` }
 }
 const message = { kind: 'message', queue: 'orders', id: 'id', seq: '7', due: null }
 

@@ -367,13 +367,14 @@ describe('halt', () => {
   test.each([
     ['when it comes, it goes back', true, ['end 1']],
     ['when it cannot be made, that is nobody’s concern', false, []],
-  ])('does not wait for a connection that is being opened: %s', async (_title, isMade, expected) => {
+  ])('waits a second at most for a connection that is being opened: %s', async (_title, isMade, expected) => {
     const unhandled: unknown[] = []
     const note = (reason: unknown): unknown => unhandled.push(reason)
     process.on('unhandledRejection', note)
     const { opened, open, fail } = gate()
-    const { listener, events, told, halt, log } = await listenerOf({ opening: () => opened })
+    const { listener, events, told, halt, log, clock } = await listenerOf({ opening: () => opened })
     halt.abort()
+    await settled().then(() => clock.advance(1_000))
     await listener.ended
     const before = events.slice(1)
     if (isMade) open()

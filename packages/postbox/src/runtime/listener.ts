@@ -38,6 +38,7 @@ export interface ListenerParts {
 
 const heartbeatMs = 30_000
 const answerMs = 5_000
+const graceMs = 1_000
 // A connection that lived this long was a good one: the next failure is the first again, not the last in a row.
 const goodAfterMs = 60_000
 
@@ -71,7 +72,7 @@ export function keepListening(parts: ListenerParts, halt: AbortSignal): Listener
       notified: (channel, queue) => (channel === parts.ownChannel ? word.say() : parts.notified(queue)),
       lost: (error) => lost.abort(error),
     })
-    const listening = await unlessHalted(opening, halt, parts.statementTimeoutMs)
+    const listening = await unlessHalted(opening, halt, parts)
     if (listening === null) return
     const own: Ear = { number: ++ears, listening, lost }
     const until = AbortSignal.any([halt, lost.signal])
@@ -155,11 +156,14 @@ function deaf(error: unknown, delayMs: number): Parameters<Logger>[0] {
   }
 }
 
-/** A pool that is exhausted may take for ever to give a connection: a stop does not wait for it. */
+/**
+ * The connection, or null when there is a stop first. A stop waits a moment for one that is being made: postgres.js cannot end one that is
+ * still connecting, and the process would not end either. Not for ever: an exhausted pool may never give one.
+ */
 async function unlessHalted(
   opening: Promise<Listening>,
   halt: AbortSignal,
-  timeoutMs: number,
+  { clock, statementTimeoutMs: timeoutMs }: Pick<ListenerParts, 'clock' | 'statementTimeoutMs'>,
 ): Promise<Listening | null> {
   let stopWaiting = (): void => {}
   const halted = new Promise<null>((resolve) => {
@@ -171,7 +175,7 @@ async function unlessHalted(
     const opened = await before(Promise.race([opening, halted]), timeoutMs, () =>
       statementTimeout('listening', timeoutMs),
     )
-    if (opened === null) opening.then((late) => late.end()).catch(() => {})
+    if (opened === null) await endSoon(opening, clock)
     return opened
   } catch (error) {
     opening.then((late) => late.destroy()).catch(() => {})
@@ -179,6 +183,13 @@ async function unlessHalted(
   } finally {
     halt.removeEventListener('abort', stopWaiting)
   }
+}
+
+async function endSoon(opening: Promise<Listening>, clock: Clock): Promise<void> {
+  const timer = new AbortController()
+  const ended = opening.then((late) => late.end()).catch(() => {})
+  await Promise.race([ended, clock.sleep(graceMs, timer.signal)])
+  timer.abort()
 }
 
 /** Fails when a word that we send to ourselves is not heard. */

@@ -89,7 +89,8 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     emptyHanded.abort()
     void lane.close().then(stopHearing)
     const fields = { stopTimeoutMs: given.stopTimeoutMs, messages: hand.held.size }
-    const message = 'stopped while handlers still run: their messages will be delivered again'
+    const message =
+      'stopped while handlers still run, or cannot be settled: their messages will be delivered again'
     log({ level: 'warn', message, fields })
   }
   let stopping: Promise<void> | null = null

@@ -2,7 +2,7 @@ import type { Executor } from '../adapters/executor.ts'
 import { type CountedQueue, countMessages } from '../sql/count-messages.ts'
 import type { Names } from '../sql/names.ts'
 
-/** A count that stops at ten thousand: then there are at least as many. */
+/** A count that stops at ten thousand of a kind (fresh, due, later): then there are at least as many. */
 export interface BoundedCount {
   readonly count: number
   readonly atLeast: boolean

@@ -5,7 +5,7 @@ import { before, statementTimeout } from './deadline.ts'
 import { assertSchema } from './migrate.ts'
 import type { Settled } from './settle-reports.ts'
 import type { Subscription } from './subscription.ts'
-import { assembleWorks, listenOf, statementTimeoutMs, type WorksParts } from './works.ts'
+import { assembleWorks, listenOf, statementTimeoutMs, type Works, type WorksParts } from './works.ts'
 
 /** An outbox at work. Disposing it stops it: `await using running = await outbox.start()`, inside a function. */
 export interface Running extends AsyncDisposable {
@@ -104,15 +104,19 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     settled: works.settler.settled,
     untilEmpty: engine.untilEmpty,
     get troubles() {
-      const isDeaf = listener !== null && listener.ear === null
-      return {
-        failing: [
-          ...(engine.failures > 0 ? [`the last ${engine.failures} claims failed`] : []),
-          ...(works.settler.isStuck ? ['what became of messages cannot be written'] : []),
-        ],
-        slowing: isDeaf ? ['it does not listen: messages are found by polling'] : [],
-      }
+      return troublesOf(works)
     },
+  }
+}
+
+function troublesOf({ engine, settler, listener }: Works): Runner['troubles'] {
+  const isDeaf = listener !== null && listener.ear === null
+  return {
+    failing: [
+      ...(engine.failures > 0 ? [`the last ${engine.failures} claims failed`] : []),
+      ...(settler.isStuck ? ['what became of messages cannot be written'] : []),
+    ],
+    slowing: isDeaf ? ['it does not listen: messages are found by polling'] : [],
   }
 }
 

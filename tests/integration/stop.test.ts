@@ -103,6 +103,29 @@ test('a handler that ignores its signal does not hold the process: the row waits
   await eventually(async () => (await waiting()).length === 0, { what: 'the late handler to settle' })
 })
 
+test('a handler that never ends keeps neither a connection nor its lease: another process gets the message', async () => {
+  const outbox = outboxOf({ stopTimeoutMs: 0 })
+  const started = signal('the handler to start')
+  const never = (): Promise<never> => {
+    started.send()
+    return new Promise(() => {})
+  }
+  outbox.subscribe('orders', never, { pollMs, leaseMs: 1_000 })
+  await outbox.publishNow('orders', 1)
+  const running = await outbox.start()
+  await started.wait()
+
+  await running.stop()
+  await eventually(() => pool.totalCount === pool.idleCount, { what: 'all connections to be given back' })
+  const other = outboxOf()
+  const got = signal('the message, again')
+  other.subscribe('orders', () => got.send(), { pollMs })
+  await using _running = await other.start()
+
+  await got.wait()
+  await eventually(async () => (await waiting()).length === 0, { what: 'the row to be deleted' })
+})
+
 test('run works until its signal aborts, then drains', async () => {
   const outbox = outboxOf()
   const got = signal('the message')

@@ -71,4 +71,10 @@ describe('stats', () => {
       scheduled: { count: 10_000, atLeast: true },
     })
   })
+
+  test('say what to do when the tables were never made', async () => {
+    const outbox = outboxOf({ table: 'never_made', queues: { orders: {} } })
+
+    await expect(outbox.stats()).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_MISSING' })
+  })
 })

@@ -1,6 +1,7 @@
 import type { Executor } from '../adapters/executor.ts'
 import { type CountedQueue, countMessages } from '../sql/count-messages.ts'
 import type { Names } from '../sql/names.ts'
+import { orSchemaMissing } from '../sql/schema-missing.ts'
 
 /** A count that stops at ten thousand of a kind (fresh, due, later): then there are at least as many. */
 export interface BoundedCount {
@@ -27,7 +28,9 @@ const bound = 10_000
 /** Asks the database, with one statement whose cost does not grow with the queues' lengths. */
 export async function readStats(executor: Executor, names: Names, queues: readonly string[]): Promise<Stats> {
   if (queues.length === 0) return {}
-  const rows = await executor.run(countMessages(names, queues, bound))
+  const rows = await executor.run(countMessages(names, queues, bound)).catch((error) => {
+    throw orSchemaMissing(error, names.messages)
+  })
   return Object.fromEntries(rows.map((row) => [row.queue, statsOf(row)]))
 }
 

@@ -390,6 +390,7 @@ describe('raiseFloor', () => {
     ['the lowest lives above the mark: raised, and marked below it', { lowest: 8n }, marked(5n, [7n, 20n])],
     ['the lowest is the mark: another is set below it', { lowest: 5n }, marked(2n, [4n, 20n])],
     ['the lowest is next to the floor: nothing', { lowest: 3n }, marked(2n)],
+    ['the lowest lives below the floor after all: lowered', { lowest: 1n }, marked(0n)],
   ])('%s', (_title, said, expected) => {
     expect(floorAfter(said)).toEqual(expected)
   })

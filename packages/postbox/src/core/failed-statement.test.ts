@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isDataError, isOutcomeUnknown } from './failed-statement.ts'
+import { isDataError, isOutcomeUnknown, needsNewConnection } from './failed-statement.ts'
 
 function wrapped(error: unknown, times: number): unknown {
   return times === 0 ? error : wrapped(new Error(`layer ${times}`, { cause: error }), times - 1)
@@ -17,6 +17,8 @@ const states: readonly (readonly [title: string, code: string, isDataError: bool
     ['a violated unique index', '23505', true, false],
     ['a value too long for an index', '54000', true, false],
     ['what a trigger raised', 'P0001', true, false],
+    ['what a trigger raised with a state of its own', 'U0001', true, false],
+    ['a view that does not take the row', '44000', true, false],
     ['a deadlock', '40P01', false, false],
     ['a failed serialisation', '40001', false, false],
     ['a lock that was not had in time', '55P03', false, false],
@@ -75,5 +77,17 @@ describe('isOutcomeUnknown', () => {
   test('sees through what was wrapped around the error', () => {
     expect(isOutcomeUnknown(wrapped(failed('57P01'), 3))).toBe(true)
     expect(isOutcomeUnknown(wrapped(failed('40P01'), 3))).toBe(false)
+  })
+})
+
+describe('needsNewConnection', () => {
+  test.each([
+    ['a lost answer', failed('08006'), true],
+    ['a server that became read-only: the next connection may lead to another', failed('25006'), true],
+    ['an error without a state', new Error('Connection terminated unexpectedly'), true],
+    ['a deadlock', failed('40P01'), false],
+    ['a violated check', failed('23514'), false],
+  ])('after %s', (_title, error, isNeeded) => {
+    expect(needsNewConnection(error)).toBe(isNeeded)
   })
 })

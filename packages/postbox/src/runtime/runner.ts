@@ -160,11 +160,12 @@ function sayAtStart({ subscriptions }: Registry, given: RunnerParts): void {
     const message = 'started without subscribers: call subscribe() before or after start()'
     given.log({ level: 'warn', message, fields: {} })
   }
-  if (capacity !== null && capacity < 3) {
+  if (given.wake === 'poll' || listenOf(given) !== null) return
+  if (capacity !== null && given.database === given.listenDatabase) {
     const message =
-      'the pool is too small: an outbox keeps two connections, and handlers need some of their own'
+      'the pool is too small to listen: messages are found by polling. An outbox keeps two connections, and handlers need their own'
     given.log({ level: 'warn', message, fields: { max: capacity, needed: 3 } })
-  } else if (given.wake !== 'poll' && listenOf(given) === null) {
+  } else {
     const message = 'this client cannot listen: messages are found by polling'
     given.log({ level: 'info', message, fields: {} })
   }

@@ -48,31 +48,29 @@ const longestPollMs = 3_600_000
 
 export function createBoard(): Board {
   const queues = new Map<string, Served>()
-  const all = (): readonly Served[] => [...queues.values()]
+  // Asked for with each handler that ends: not copied out of the map each time.
+  const all: Served[] = []
   return {
     add(dispatcher) {
-      queues.set(dispatcher.subscription.queue, {
-        dispatcher,
-        mayHaveMore: true,
-        nextDueAt: null,
-        missedSweep: false,
-      })
+      const served = { dispatcher, mayHaveMore: true, nextDueAt: null, missedSweep: false }
+      queues.set(dispatcher.subscription.queue, served)
+      all.push(served)
     },
     get size() {
       return queues.size
     },
     get wantsLook() {
-      return all().some(({ dispatcher, mayHaveMore }) => mayHaveMore && dispatcher.wantsMore)
+      return all.some(({ dispatcher, mayHaveMore }) => mayHaveMore && dispatcher.wantsMore)
     },
     get hasRoom() {
-      return all().some(({ dispatcher }) => dispatcher.room > 0)
+      return all.some(({ dispatcher }) => dispatcher.room > 0)
     },
     get missedSweep() {
-      return all().some(({ dispatcher, missedSweep }) => missedSweep && dispatcher.room > 0)
+      return all.some(({ dispatcher, missedSweep }) => missedSweep && dispatcher.room > 0)
     },
     demands(isSweep) {
-      if (isSweep) for (const served of all()) served.missedSweep = served.dispatcher.room === 0
-      const open = all().filter(({ dispatcher }) => dispatcher.room > 0)
+      if (isSweep) for (const served of all) served.missedSweep = served.dispatcher.room === 0
+      const open = all.filter(({ dispatcher }) => dispatcher.room > 0)
       for (const served of open) served.mayHaveMore = false
       return open.map(({ dispatcher }) => demandOf(dispatcher))
     },
@@ -87,9 +85,7 @@ export function createBoard(): Board {
       }
     },
     exhausted: () =>
-      all()
-        .filter(({ mayHaveMore }) => !mayHaveMore)
-        .map(({ dispatcher }) => dispatcher.subscription.queue),
+      all.filter(({ mayHaveMore }) => !mayHaveMore).map(({ dispatcher }) => dispatcher.subscription.queue),
     notified(queue) {
       const served = queues.get(queue)
       if (served === undefined) return false
@@ -97,30 +93,30 @@ export function createBoard(): Board {
       return true
     },
     mayAllHaveMore() {
-      for (const served of all()) served.mayHaveMore = true
+      for (const served of all) served.mayHaveMore = true
     },
     dueAt(queue, at) {
       const served = queues.get(queue)
       if (served !== undefined) served.nextDueAt = Math.min(at, served.nextDueAt ?? at)
     },
     timeHasCome(now) {
-      for (const served of all()) {
+      for (const served of all) {
         if (served.nextDueAt === null || served.nextDueAt > now) continue
         served.mayHaveMore = true
         served.nextDueAt = null
       }
     },
     nextDueAt: () =>
-      all().reduce((least, served) => Math.min(least, served.nextDueAt ?? least), Number.POSITIVE_INFINITY),
+      all.reduce((least, served) => Math.min(least, served.nextDueAt ?? least), Number.POSITIVE_INFINITY),
     pollMs() {
-      const bounds = all().map(({ dispatcher }) => dispatcher.subscription.settings.pollMs)
+      const bounds = all.map(({ dispatcher }) => dispatcher.subscription.settings.pollMs)
       return {
         min: Math.min(longestPollMs, ...bounds.map(({ min }) => min)),
         max: Math.min(longestPollMs, ...bounds.map(({ max }) => max)),
       }
     },
     close() {
-      for (const { dispatcher } of all()) dispatcher.close()
+      for (const { dispatcher } of all) dispatcher.close()
     },
   }
 }

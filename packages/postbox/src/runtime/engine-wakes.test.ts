@@ -1,5 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { asleep, idle, kindsOf, leased, queueOf, started } from '../../../../tests/support/engine-bench.ts'
+import {
+  asleep,
+  benchOf,
+  idle,
+  kindsOf,
+  leased,
+  queueOf,
+  started,
+} from '../../../../tests/support/engine-bench.ts'
 
 beforeEach(() => {
   vi.spyOn(Math, 'random').mockReturnValue(1)
@@ -76,4 +84,11 @@ describe('a sweep that fails', () => {
 
     expect(kindsOf(claims)).toEqual(['sweep', 'claim', 'sweep'])
   })
+})
+
+test('a run whose signal has already aborted claims nothing and ends', async () => {
+  const { engine, claims } = benchOf([queueOf('orders')])
+
+  await expect(engine.run(AbortSignal.abort())).resolves.toBeUndefined()
+  expect(claims).toEqual([])
 })

@@ -63,4 +63,24 @@ describe('startRunner', () => {
   ])('says nothing about %s', async (_title, capacity, given) => {
     expect(await saidAtStart(capacity, given)).toEqual([])
   })
+
+  test('hears of idle connections that break, where it works and where it listens, until it has stopped', async () => {
+    const heard: string[] = []
+    const databaseOf = (name: string): Database => {
+      const run = async (): Promise<readonly object[]> => [{ version: '1', breaking: 'false' }]
+      const onIdleError = (): (() => void) => {
+        heard.push(`${name} heard`)
+        return () => void heard.push(`${name} stopped`)
+      }
+      return { run, capacity: null, onIdleError } as unknown as Database
+    }
+    const [database, listenDatabase] = [databaseOf('work'), databaseOf('listen')]
+    const parts = { database, listenDatabase, names, wake: 'poll' as const, stopTimeoutMs: 1_000 }
+    const running = await startRunner({ subscriptions: [], onAdded: null }, { ...parts, log: () => {} })
+    const stopped = running.stop()
+    await vi.advanceTimersByTimeAsync(3_000)
+    await stopped
+
+    expect(heard).toEqual(['work heard', 'listen heard', 'work stopped', 'listen stopped'])
+  })
 })

@@ -11,11 +11,22 @@ describe('a run', () => {
 
     const verdict = readVerdict(output)
     expect(code, output).toBe(0)
-    expect(output).toContain('All 7 checks hold.')
-    expect(verdict.map(({ mark }) => mark)).toEqual(Array(7).fill('✓'))
+    expect(output).toContain('All 12 checks hold.')
+    expect(verdict.map(({ mark }) => mark)).toEqual(Array(12).fill('✓'))
     expect(verdict.filter(({ rows }) => rows === 0).map(({ title }) => title)).toEqual([
-      'the outbox is empty',
+      'the outbox is empty, and so are the dead letters',
     ])
+  })
+
+  test('shows its retries, and what it retries and buries on purpose is no noise in the log', async () => {
+    await using shop = await startShop(['--for', '1s'])
+
+    const { output } = await shop.ended
+
+    const { retried, dead, waiting } = lastRow(output)
+    expect(retried, output).toBeGreaterThan(0)
+    expect([dead, waiting], output).toEqual([0, 0])
+    expect(output).not.toContain('[postbox]')
   })
 
   test('however short shows every check something to look at', async () => {
@@ -43,8 +54,11 @@ describe('the verdict', () => {
 
     const { code, output } = await shop.ended
 
-    expect(failedChecks(output)).toEqual(['every order has exactly one shipment'])
-    expect(output).toContain('1 of 7 checks failed.')
+    expect(failedChecks(output)).toEqual([
+      'every order has exactly one shipment',
+      'every shipment was announced by exactly one e-mail',
+    ])
+    expect(output).toContain('2 of 12 checks failed.')
     expect(code).toBe(1)
   })
 
@@ -57,7 +71,18 @@ describe('the verdict', () => {
       'no declined order was shipped or e-mailed',
       'no coupon rolled back to its savepoint was e-mailed',
       'nothing was delivered that was not ordered',
+      // Shipments of orders that never were: tried again until they were given up.
+      'the outbox is empty, and so are the dead letters',
     ])
+    expect(code).toBe(1)
+  })
+
+  test('says no when a payment does not cancel the reminder', async () => {
+    await using shop = await startShop(['--for', '1s'], { SHOP_SABOTAGE: 'keep-timer' })
+
+    const { code, output } = await shop.ended
+
+    expect(failedChecks(output)).toEqual(['no invoice paid in time has a reminder'])
     expect(code).toBe(1)
   })
 })
@@ -74,7 +99,7 @@ describe('a signal', () => {
 
       expect(code, output).toBe(0)
       expect(output).toContain('The shop closes')
-      expect(output).toContain('All 7 checks hold.')
+      expect(output).toContain('All 12 checks hold.')
       expect(isRunning(serverPid)).toBe(false)
       expect(await shop.dataDirectories()).toEqual([])
     })
@@ -159,6 +184,12 @@ describe('arguments', () => {
 /** A line of numbers: the shop is open. */
 function isRow(line: string): boolean {
   return /^ +\d+ s /.test(line)
+}
+
+function lastRow(output: string): { retried: number; dead: number; waiting: number } {
+  const row = output.split('\n').findLast(isRow) ?? ''
+  const [, , , , , retried = '', dead = '', waiting = ''] = row.trim().split(/\s+/)
+  return { retried: toNumber(retried), dead: toNumber(dead), waiting: toNumber(waiting) }
 }
 
 function readVerdict(output: string): { mark: string; title: string; rows: number; wrong: number }[] {

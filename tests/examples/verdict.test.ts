@@ -1,21 +1,35 @@
 import { startPostgres } from '@postbox/embedded'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { wrongAddress } from '../../examples/shop/src/addresses.ts'
 import { createTables } from '../../examples/shop/src/tables.ts'
 import { runChecks } from '../../examples/shop/src/verdict.ts'
 
 let postgres: Awaited<ReturnType<typeof startPostgres>>
 let pool: pg.Pool
 
-// Order 1 is delivered, its coupon too; order 2 was declined, the coupon of order 3 withdrawn.
+const refused = '00000000-0000-4000-8000-000000000003'
+const misaddressed = '00000000-0000-4000-8000-000000000004'
+
+// Order 1 is delivered, its coupon too, and its invoice was paid in time; order 2 was declined. Order 3: its coupon was
+// withdrawn, the carrier took it at the second attempt, and its invoice was not paid. Order 4 had a wrong address.
 const goodBooks = `
-  insert into orders (id, customer, item) overriding system value values (1, 'ada', 'kite'), (3, 'ada', 'atlas');
+  insert into orders (id, customer, item, address) overriding system value
+  values (1, 'ada', 'kite', 'here'), (3, 'ada', 'atlas', 'here'), (4, 'ada', 'atlas', '${wrongAddress}');
   insert into coupons values ('kept', 1);
   insert into declined values (2);
   insert into withdrawn_coupons values ('withdrawn');
-  insert into shipments values (gen_random_uuid(), 1, 'kite'), (gen_random_uuid(), 3, 'atlas');
-  insert into emails_sent values
-    (gen_random_uuid(), 1, 'ada', null), (gen_random_uuid(), 1, 'ada', 'kept'), (gen_random_uuid(), 3, 'ada', null)`
+  insert into invoices values (1, true), (3, null);
+  insert into refusals values ('${refused}', 1);
+  insert into corrections values (4, 'there', '${misaddressed}');
+  insert into shipments values
+    (gen_random_uuid(), 1, 'kite', 'here', 1),
+    ('${refused}', 3, 'atlas', 'here', 2),
+    ('${misaddressed}', 4, 'atlas', 'there', 1);
+  insert into emails_sent
+  select gen_random_uuid(), id, 'ada', about from orders, unnest(array['order', 'shipment']) as about;
+  ${email(1, 'coupon', 'kept')};
+  ${email(3, 'reminder')}`
 
 beforeAll(async () => {
   postgres = await startPostgres()
@@ -30,7 +44,9 @@ afterAll(async () => {
 })
 
 beforeEach(async () => {
-  await pool.query('drop schema public cascade; create schema public; create table outbox ()')
+  await pool.query(`
+    drop schema public cascade; create schema public;
+    create table outbox (id uuid); create table outbox_dead (id uuid)`)
   await pool.query(createTables)
   await pool.query(goodBooks)
 })
@@ -39,36 +55,62 @@ test('good books pass every check', async () => {
   const checks = await runChecks(pool)
 
   expect(checks.filter(({ wrong }) => wrong > 0)).toEqual([])
-  expect(checks.map(({ rows }) => rows)).toEqual([2, 2, 1, 1, 1, 5, 0])
+  expect(checks.map(({ rows }) => rows)).toEqual([3, 3, 3, 1, 1, 1, 11, 1, 1, 1, 1, 0])
 })
 
 const oneShipment = 'every order has exactly one shipment'
+const oneAnnouncement = 'every shipment was announced by exactly one e-mail'
 const oneConfirmation = 'every order was confirmed by exactly one e-mail'
 const oneCoupon = 'every coupon was e-mailed exactly once'
 const notDeclined = 'no declined order was shipped or e-mailed'
 const notWithdrawn = 'no coupon rolled back to its savepoint was e-mailed'
 const notInvented = 'nothing was delivered that was not ordered'
+const shippedLater = 'every parcel that was refused was shipped later'
+const mended = 'every wrong address was dead, then mended and shipped'
+const oneReminder = 'every invoice not paid in time has one reminder'
+const noReminder = 'no invoice paid in time has a reminder'
+const empty = 'the outbox is empty, and so are the dead letters'
 
 test.each([
-  ['a lost shipment', 'delete from shipments where order_id = 3', [oneShipment]],
-  ['a second shipment', "insert into shipments values (gen_random_uuid(), 1, 'kite')", [oneShipment]],
-  ['a lost confirmation', 'delete from emails_sent where order_id = 3', [oneConfirmation]],
-  ['a second confirmation', email(1, 'null'), [oneConfirmation]],
+  ['a lost shipment', 'delete from shipments where order_id = 1', [oneShipment, oneAnnouncement]],
+  ['a second shipment', shipment(1), [oneShipment, oneAnnouncement]],
+  [
+    'a lost announcement',
+    "delete from emails_sent where order_id = 1 and about = 'shipment'",
+    [oneAnnouncement],
+  ],
+  ['a second announcement', email(1, 'shipment'), [oneAnnouncement]],
+  [
+    'a lost confirmation',
+    "delete from emails_sent where order_id = 3 and about = 'order'",
+    [oneConfirmation],
+  ],
+  ['a second confirmation', email(1, 'order'), [oneConfirmation]],
   ['a lost coupon', "delete from emails_sent where coupon_code = 'kept'", [oneCoupon]],
-  ['a second coupon e-mail', email(1, "'kept'"), [oneCoupon]],
+  ['a second coupon e-mail', email(1, 'coupon', 'kept'), [oneCoupon]],
+  ['a shipment of a declined order', shipment(2), [oneAnnouncement, notDeclined, notInvented]],
+  ['an e-mail about a declined order', email(2, 'order'), [notDeclined, notInvented]],
+  ['an e-mail with a withdrawn coupon', email(3, 'coupon', 'withdrawn'), [notWithdrawn]],
+  ['a shipment of an order nobody placed', shipment(99), [oneAnnouncement, notInvented]],
+  ['a parcel shipped at the attempt that was refused', 'update shipments set attempt = 1', [shippedLater]],
   [
-    'a shipment of a declined order',
-    "insert into shipments values (gen_random_uuid(), 2, 'kite')",
-    [notDeclined, notInvented],
+    'a refused parcel that was not tried again',
+    'update refusals set message_id = gen_random_uuid()',
+    [shippedLater],
   ],
-  ['an e-mail about a declined order', email(2, 'null'), [notDeclined, notInvented]],
-  ['an e-mail with a withdrawn coupon', email(3, "'withdrawn'"), [notWithdrawn]],
+  ['a wrong address that was never dead', 'delete from corrections', [mended]],
+  ['a wrong address that was shipped to', "update shipments set address = 'nowhere'", [mended]],
   [
-    'a shipment of an order nobody placed',
-    "insert into shipments values (gen_random_uuid(), 99, 'kite')",
-    [notInvented],
+    'a dead letter replayed as another message',
+    'update corrections set message_id = gen_random_uuid()',
+    [mended],
   ],
-  ['a message that still waits', 'insert into outbox default values', ['the outbox is empty']],
+  ['a lost reminder', "delete from emails_sent where about = 'reminder'", [oneReminder]],
+  ['a second reminder', email(3, 'reminder'), [oneReminder]],
+  ['a late payment without a reminder', 'insert into invoices values (4, false)', [oneReminder]],
+  ['a reminder of what was paid in time', email(1, 'reminder'), [noReminder]],
+  ['a message that still waits', 'insert into outbox default values', [empty]],
+  ['a dead letter that nobody replayed', 'insert into outbox_dead default values', [empty]],
 ])('%s fails the checks it concerns, and only those', async (_what, damage, expected) => {
   await pool.query(damage)
 
@@ -78,6 +120,11 @@ test.each([
   expect(checks.filter(({ wrong }) => wrong > 0)).toHaveLength(expected.length)
 })
 
-function email(orderId: number, couponCode: string): string {
-  return `insert into emails_sent values (gen_random_uuid(), ${orderId}, 'ada', ${couponCode})`
+function email(orderId: number, about: string, couponCode?: string): string {
+  const code = couponCode === undefined ? 'null' : `'${couponCode}'`
+  return `insert into emails_sent values (gen_random_uuid(), ${orderId}, 'ada', '${about}', ${code})`
+}
+
+function shipment(orderId: number): string {
+  return `insert into shipments values (gen_random_uuid(), ${orderId}, 'kite', 'here', 1)`
 }

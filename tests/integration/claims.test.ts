@@ -179,7 +179,7 @@ describe('below the cursor, where claims no longer look, a sweep finds', () => {
   test('rows that were released, as if they had not been claimed', async () => {
     const { holder, looker, held } = await overlooked()
 
-    await holder.run(releaseLeases(holder.names, fencesOf(held)))
+    await holder.run(releaseLeases(holder.names, fencesOf(held), false))
 
     expect(seqsOf(await looker.take(10))).toEqual([])
     const found = await looker.take(10, { kind: 'sweep' })
@@ -289,4 +289,16 @@ describe('a subscriber with a lease of five seconds', () => {
     )
     expect(rows).toEqual([{ long: false }, { long: true }])
   })
+})
+
+test('a lease says when it was claimed, by the clock that says when it ends', async () => {
+  const worker = work()
+  await fill(pool, { rows: 1 })
+
+  const [held] = await worker.take(1, { leaseMs: 60_000 })
+
+  const { rows } = await pool.query(
+    'select floor(extract(epoch from leased_until) * 1000)::float8 as ends from outbox',
+  )
+  expect(held!.lease.claimedAt.getTime() + 60_000).toBe(rows[0].ends)
 })

@@ -70,7 +70,7 @@ describe('what a message costs', () => {
 
     const drained = await outbox.drain()
 
-    expect(drained).toEqual({ acked: 10_000, retried: 0, lost: 0, isEmpty: true })
+    expect(drained).toEqual({ acked: 10_000, retried: 0, snoozed: 0, dead: 0, lost: 0, isEmpty: true })
     const { claim_messages, delete_acked } = statements.counts()
     expect(claim_messages! + delete_acked!).toBeLessThanOrEqual(500)
   })
@@ -213,7 +213,12 @@ describe('connections', () => {
 
     expect(got.all).toEqual([1, 2, 3])
     expect(log).toEqual([
-      { level: 'warn', message: expect.stringContaining('pool is too small'), fields: { max, needed: 3 } },
+      {
+        level: 'warn',
+        event: 'warning',
+        message: expect.stringContaining('pool is too small'),
+        fields: expect.objectContaining({ max, needed: 3 }),
+      },
     ])
     expect(statements.named('listen')).toEqual([])
   })

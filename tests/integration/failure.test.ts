@@ -87,7 +87,7 @@ test('one failing message neither stops nor repeats its neighbours', async () =>
   expect(await waiting()).toMatchObject([{ attempts: expect.any(Number), leased: false }])
 })
 
-test('bytes that are not what they say, and bodies that the schema refuses, are failures and not crashes', async () => {
+test('bytes that are not what they say, and bodies that the schema refuses, are dead letters and not crashes', async () => {
   const log = collector<LogEntry>('log entries')
   const outbox = outboxOf({ logger: log.add })
   outbox.subscribe('moved', () => expect.unreachable('must not run'), { pollMs })
@@ -102,7 +102,11 @@ test('bytes that are not what they say, and bodies that the schema refuses, are 
     expect.stringMatching(/OUTBOX|cannot be decoded/),
     expect.stringMatching(/at: Invalid/),
   ])
-  expect(await waiting()).toMatchObject([{ leased: false }, { leased: false }])
+  expect(await waiting()).toEqual([])
+  expect(await database.query('select failure_reason as reason from outbox_dead')).toEqual([
+    { reason: 'invalid_body' },
+    { reason: 'invalid_body' },
+  ])
 })
 
 test('an error with NUL, half an emoji and no end is recorded all the same', async () => {
@@ -123,11 +127,11 @@ test('an error with NUL, half an emoji and no end is recorded all the same', asy
 })
 
 test.each([
-  ['succeeds', 'delete'],
-  ['fails', 'reschedule'],
+  ['succeeds', 'terminal'],
+  ['fails', 'retry'],
 ])(
   'a handler that %s after its lease was taken over changes nothing, and that is said',
-  async (end, write) => {
+  async (end, phase) => {
     const log = collector<LogEntry>('log entries')
     const outbox = outboxOf({ logger: log.add })
     const started = signal('the handler to start')
@@ -144,10 +148,10 @@ test.each([
 
     await database.query(`update outbox set lease_token = '00000000-0000-0000-0000-000000000001'`)
     go.send()
-    const entry = await log.find(({ message }) => message.includes('lease lost'))
+    const entry = await log.find(({ event }) => event === 'lease_lost')
     await running.stop()
 
-    expect(entry).toMatchObject({ level: 'warn', fields: { queue: 'orders', write, deliveries: 1 } })
+    expect(entry).toMatchObject({ level: 'warn', fields: { queue: 'orders', phase, deliveries: 1 } })
     expect(log.all.filter(({ message }) => message.includes('handler failed'))).toEqual([])
     expect(await waiting()).toEqual([{ queue: 'orders', attempts: 0, leased: true }])
     await database.query('delete from outbox')

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: these are the mistakes of those who do not compile
-import { createOutbox } from 'postbox'
-import { halfEmoji, type Mistake, publish } from './mistakes.ts'
+import { createOutbox, type Outbox } from 'postbox'
+import { type Given, halfEmoji, type Mistake, publish } from './mistakes.ts'
 
 const circular: Record<string, unknown> = { a: { list: [1] } }
 circular['a'] = { list: [1, circular] }
@@ -21,6 +21,15 @@ const notHandles: readonly (readonly [unknown, string])[] = [
   [() => {}, '`function`'],
   [new Date(0), '1970-01-01'],
 ]
+
+const withMiddleware = (schema: string, publish: (...given: any) => unknown): Outbox =>
+  createOutbox({ schema, middleware: [{ publish: publish as never }] })
+
+/** Publishes a message through a middleware that does wrong. */
+const through =
+  (wrong: (...given: any) => unknown) =>
+  ({ schema, tx }: Given): unknown =>
+    withMiddleware(schema, wrong).publish(tx, 'orders', 1)
 
 /** Mistakes in what is published, and in what it is published with. */
 export const messageMistakes: Record<string, readonly Mistake[]> = {
@@ -130,10 +139,44 @@ export const messageMistakes: Record<string, readonly Mistake[]> = {
       }),
     ],
     [
+      'the content type of a middleware',
+      'OUTBOX_INVALID_HEADERS',
+      '`content-type`',
+      through((_, next) => next({ 'Content-Type': 'text/plain' })),
+    ],
+    [
+      'a header of a middleware that is a number',
+      'OUTBOX_INVALID_HEADERS',
+      '`7` (number)',
+      through((_, next) => next({ tenant: 7 })),
+    ],
+    [
       'headers over the limit',
       'OUTBOX_INVALID_HEADERS',
       'bytes',
       publish(1, { headers: { big: 'x'.repeat(2_000) } }),
+    ],
+  ],
+  middleware: [
+    ['one that answers nothing', 'OUTBOX_INVALID_OPTION', '`undefined`', through(async () => {})],
+    ['one that answers for fewer bodies', 'OUTBOX_INVALID_OPTION', '`[]`', through(async () => [])],
+    [
+      'one that answers with something else',
+      'OUTBOX_INVALID_OPTION',
+      '"published"',
+      through(async () => ['published']),
+    ],
+    [
+      'a body that no middleware gets to see',
+      'OUTBOX_INVALID_BODY',
+      'a bigint',
+      ({ schema, tx }) => withMiddleware(schema, async () => [null]).publish(tx, 'orders', 1n),
+    ],
+    [
+      'a handle that no middleware gets to see',
+      'OUTBOX_UNKNOWN_HANDLE',
+      '`{}`',
+      ({ schema }) => withMiddleware(schema, async () => [null]).publish({} as never, 'orders', 1),
     ],
   ],
   dates: [
@@ -229,6 +272,18 @@ export const messageMistakes: Record<string, readonly Mistake[]> = {
       'OUTBOX_DUPLICATE_SUBSCRIBER',
       '"emails"',
       ({ outbox }) => outbox.subscribe('emails', () => {}),
+    ],
+    [
+      'a second subscriber on one of two queues',
+      'OUTBOX_DUPLICATE_SUBSCRIBER',
+      '"emails"',
+      ({ outbox }) => outbox.subscribe(['orders', 'emails'], () => {}),
+    ],
+    [
+      'a batch of a queue that has a subscriber',
+      'OUTBOX_DUPLICATE_SUBSCRIBER',
+      '"emails"',
+      ({ outbox }) => outbox.subscribeBatch('emails', () => {}),
     ],
   ],
 }

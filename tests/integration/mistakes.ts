@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: these are the mistakes of those who do not compile
 import type pg from 'pg'
-import { createOutbox } from 'postbox'
+import { createOutbox, defineSubscriber } from 'postbox'
 
 /** What is done wrong, the code that answers it, the text that shows which value was wrong, and the doing. */
 export type Mistake = readonly [title: string, code: string, shows: string, make: (given: Given) => unknown]
@@ -73,6 +73,18 @@ export const mistakes: Record<string, readonly Mistake[]> = {
       'OUTBOX_UNKNOWN_QUEUE',
       '"constructor"',
       ({ outbox, tx }) => outbox.publish(tx, 'constructor', 1),
+    ],
+    [
+      'a misspelt queue in a list of them',
+      'OUTBOX_UNKNOWN_QUEUE',
+      'did you mean "orders"?',
+      ({ outbox }) => outbox.subscribe(['checked', 'ordesr'], () => {}),
+    ],
+    [
+      'a misspelt queue in a subscriber',
+      'OUTBOX_UNKNOWN_QUEUE',
+      'did you mean "orders"?',
+      () => defineSubscriber({ orders: {} }, 'ordesr' as never, () => {}),
     ],
     [
       'a misspelt queue in cancelTimer',
@@ -185,6 +197,61 @@ export const mistakes: Record<string, readonly Mistake[]> = {
       'OUTBOX_INVALID_OPTION',
       '`5`',
       ({ outbox }) => outbox.subscribe('orders', () => {}, { leaseMs: 5 }),
+    ],
+    [
+      'an unknown place for dead letters',
+      'OUTBOX_INVALID_OPTION',
+      '"nowhere"',
+      create({ deadLetters: 'nowhere' }),
+    ],
+    ['a source with NUL', 'OUTBOX_INVALID_OPTION', 'a\\u0000b', create({ source: 'a\u0000b' })],
+    ['a describeError that is none', 'OUTBOX_INVALID_OPTION', '`7`', create({ describeError: 7 })],
+    ['an onEvent that is none', 'OUTBOX_INVALID_OPTION', '`true`', create({ onEvent: true })],
+    [
+      'a misspelt member of a middleware',
+      'OUTBOX_INVALID_OPTION',
+      'middleware[1]: unknown option `publsh`',
+      create({ middleware: [{}, { publsh: () => {} }] }),
+    ],
+    [
+      'a retry policy that is no function',
+      'OUTBOX_INVALID_OPTION',
+      '"maxAttempts":3',
+      ({ outbox }) => outbox.subscribe('orders', () => {}, { retry: { maxAttempts: 3 } }),
+    ],
+    [
+      'a batch of none',
+      'OUTBOX_INVALID_OPTION',
+      'expected `size`',
+      ({ outbox }) => outbox.subscribeBatch('orders', () => {}, { size: 0 }),
+    ],
+    [
+      'no queue to subscribe to',
+      'OUTBOX_INVALID_OPTION',
+      '`[]`',
+      ({ outbox }) => outbox.subscribe([], () => {}),
+    ],
+    [
+      'the same queue twice in one subscription',
+      'OUTBOX_INVALID_OPTION',
+      '"orders"',
+      ({ outbox }) => outbox.subscribe(['orders', 'orders'], () => {}),
+    ],
+    [
+      'a subscriber with another handler',
+      'OUTBOX_INVALID_OPTION',
+      'subscribers alone',
+      ({ outbox }) =>
+        outbox.subscribe(
+          defineSubscriber({ orders: {} }, 'orders', () => {}),
+          () => {},
+        ),
+    ],
+    [
+      'a subscriber with a misspelt option',
+      'OUTBOX_INVALID_OPTION',
+      'did you mean `concurrency`?',
+      () => defineSubscriber({ orders: {} }, 'orders', () => {}, { concurency: 3 } as never),
     ],
     [
       'a poll ladder upside down',

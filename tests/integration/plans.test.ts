@@ -1,8 +1,12 @@
 // Plans as counts: which index, how many rows, how many pages. Larger tables are in ../large/plans.test.ts.
+import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
+import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
+import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
+import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { useDatabase } from '../support/database.ts'
 import {
@@ -68,6 +72,34 @@ test('a claim of twenty queues looks at no more rows than it may take of each', 
   expectCheap(lastClaim(), 20 * 50)
 })
 
+describe.each([
+  ['that was never analysed', false],
+  ['that was analysed', true],
+])('on a table of timers %s', (_, isAnalysed) => {
+  const names = resolveNames({ schema: database.schema, table: 'outbox' })
+  const fences = Array.from({ length: room }, (_, n) => ({ seq: `${n + 1}`, token: randomUUID() }))
+  const retries = fences.map((fence) => ({ ...fence, delayMs: 5, error: 'no' }))
+
+  test.each([
+    ['retried', rescheduleRetried(names, retries, true)],
+    ['snoozed', snoozeMessages(names, retries, true)],
+    ['released', releaseLeases(names, fences, true)],
+  ])('a timer that is %s looks for another of its name by the name', async (_, { text, values }) => {
+    await database.query(
+      `insert into outbox (id, queue, timer_id, body, due_at)
+       select gen_random_uuid(), 'orders', 't' || n, '1', now() from generate_series(1, ${rows}) as n`,
+    )
+    if (isAnalysed) await database.query('analyze outbox')
+
+    const plan = await pool.query(`explain (costs off) ${text}`, [...values])
+
+    const scans = plan.rows.flatMap(
+      (line) => String(line['QUERY PLAN']).match(/\w.* Scan.* on outbox t$/) ?? [],
+    )
+    expect(scans).toEqual(['Index Scan using outbox_timer on outbox t'])
+  })
+})
+
 const preparedStatements: Statement<{ readonly name: string }> = {
   name: 'prepared_statements',
   // postgres.js keeps one of its own, about types.
@@ -86,7 +118,9 @@ test.each([
 
   for (let count = 0; count < 10; count++) {
     const [retried, done] = fencesOf(await worker.take(2))
-    await worker.run(rescheduleRetried(worker.names, [{ ...retried!, delayMs: 3_600_000, error: 'no' }]))
+    await worker.run(
+      rescheduleRetried(worker.names, [{ ...retried!, delayMs: 3_600_000, error: 'no' }], false),
+    )
     await worker.run(deleteAcked(worker.names, [done!]))
   }
 

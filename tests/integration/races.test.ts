@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import { createOutbox, type LogEntry } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import type { Told } from '../../packages/postbox/src/core/events.ts'
 import type { Settlement } from '../../packages/postbox/src/core/settlement.ts'
 import { sqlStateOf } from '../../packages/postbox/src/core/sql-state.ts'
 import type { Held } from '../../packages/postbox/src/runtime/held.ts'
@@ -10,6 +11,7 @@ import { createSettler } from '../../packages/postbox/src/runtime/settler.ts'
 import { extendLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { useDatabase } from '../support/database.ts'
+import { recordedEvents } from '../support/recorded-events.ts'
 import {
   churn,
   fencesOf,
@@ -20,7 +22,7 @@ import {
   type Worker,
   withSettings,
 } from '../support/sessions.ts'
-import { type Collector, collector, eventually } from '../support/signals.ts'
+import { collector, eventually } from '../support/signals.ts'
 
 const database = useDatabase()
 const queues = { orders: {} }
@@ -49,19 +51,22 @@ function poolWith(settings: Readonly<Record<string, string>>): pg.Pool {
 
 /** What a process writes with, and what it said meanwhile. */
 function settlerOf({ lane, names, clock }: Worker) {
-  const log = collector<LogEntry>('log entries')
+  const { teller, told } = recordedEvents({ isHeard: false })
   const settler = createSettler({
     lane,
     names,
     // What fails is tried again at once.
     clock: { now: clock.now, sleep: () => Promise.resolve() },
-    log: log.add,
+    teller,
+    wake: 'poll',
+    deadLetters: 'table',
     giveUp: new AbortController().signal,
     changed: () => {},
   })
+  const how = { maxBatch: 500, durationMs: null }
   const settle = (held: readonly Held[], write: Settlement['write'] = 'delete'): Promise<unknown> =>
-    Promise.all(held.map(({ lease }) => settler.settle(settlementOf(write, lease), 500)))
-  return { settler, settle, log }
+    Promise.all(held.map(({ lease }) => settler.settle(settlementOf(write, lease), how)))
+  return { settler, settle, told }
 }
 
 function settlementOf(write: Settlement['write'], lease: Held['lease']): Settlement {
@@ -69,16 +74,20 @@ function settlementOf(write: Settlement['write'], lease: Held['lease']): Settlem
   switch (write) {
     case 'reschedule':
       return { write, lease, delayMs: 1_000, ...failure }
+    case 'snooze':
+      return { write, lease, delayMs: 1_000 }
     case 'bury':
-      return { write, lease, reason: 'rejected', ...failure }
+      return { write, lease, reason: 'rejected', attempts: 1, ...failure }
+    case 'delete':
+      return { write, lease, followOns: [] }
     default:
       return { write, lease }
   }
 }
 
-/** The SQLSTATEs of what the log says went wrong. */
-const statesOf = ({ all }: Collector<LogEntry>): readonly string[] =>
-  all.map(({ error }) => sqlStateOf(error)).filter((state) => state !== null)
+/** The SQLSTATEs of what went wrong. */
+const statesOf = (told: readonly Told[]): readonly string[] =>
+  told.map((event) => ('error' in event ? sqlStateOf(event.error) : null)).filter((state) => state !== null)
 
 describe('beside a row that a transaction has locked, as a transactional handler does', () => {
   /** Five rows in hand, the third of them locked. Whoever waits for a lock on this connection fails. */
@@ -93,13 +102,13 @@ describe('beside a row that a transaction has locked, as a transactional handler
 
   test('a renewal renews the others at once, and finds the locked one still held', async () => {
     const { worker, held } = await fiveHeld()
-    const log = collector<LogEntry>('log entries')
+    const { teller, told } = recordedEvents({ isHeard: false })
     const aborted: string[] = []
     for (const one of held) one.abort = () => aborted.push(one.lease.seq)
     const halt = new AbortController()
 
     const keeping = keepLeases(
-      { ...worker, held: new Set(held), log: log.add, shortestLeaseMs: () => 60_000 },
+      { ...worker, held: new Set(held), teller, shortestLeaseMs: () => 60_000 },
       halt.signal,
     )
     worker.clock.advance(30_000)
@@ -114,16 +123,16 @@ describe('beside a row that a transaction has locked, as a transactional handler
     expect(renewal?.rows).toEqual([{ seq: '1' }, { seq: '2' }, { seq: '4' }, { seq: '5' }])
     expect(checked.rows).toEqual([{ seq: '3' }])
     expect(held.map(({ deadline }) => deadline)).toEqual([90_000, 90_000, 60_000, 90_000, 90_000])
-    expect({ aborted, lost: held.filter(({ isLost }) => isLost), log: log.all }).toEqual({
+    expect({ aborted, lost: held.filter(({ isLost }) => isLost), told }).toEqual({
       aborted: [],
       lost: [],
-      log: [],
+      told: [],
     })
   })
 
   test('the others are deleted at once, and the locked one by its own transaction', async () => {
     const { worker, held, locker } = await fiveHeld()
-    const { settle, log } = settlerOf(worker)
+    const { settle, told } = settlerOf(worker)
 
     await settle(held.filter(({ lease }) => lease.seq !== '3'))
     const { rows } = await pool.query('select seq::int, lease_token = $1 as held from outbox', [
@@ -133,7 +142,7 @@ describe('beside a row that a transaction has locked, as a transactional handler
     await locker.commit()
 
     expect(rows).toEqual([{ seq: 3, held: true }])
-    expect(log.all).toEqual([])
+    expect(told).toEqual([])
   })
 })
 
@@ -165,7 +174,7 @@ describe('two statements over the same five hundred rows', () => {
       { what: 'both to wait' },
     )
 
-  test.each(['delete', 'release', 'reschedule', 'bury'] as const)(
+  test.each(['delete', 'release', 'snooze', 'reschedule', 'bury'] as const)(
     'do not deadlock, in whatever order they were given to the settlers (%s)',
     async (write) => {
       const { one, two, held, middle } = await twoAtTheMiddle()
@@ -176,7 +185,7 @@ describe('two statements over the same five hundred rows', () => {
       await middle.rollback()
       await Promise.all(flushes)
 
-      expect([...statesOf(forth.log), ...statesOf(back.log)]).toEqual([])
+      expect([...statesOf(forth.told), ...statesOf(back.told)]).toEqual([])
       const lost = [forth.settler.settled.lost, back.settler.settled.lost]
       expect(lost.toSorted((a, b) => a - b)).toEqual([0, 500])
     },
@@ -187,8 +196,8 @@ describe('two statements over the same five hundred rows', () => {
     const retries = fencesOf(held).map((fence) => ({ ...fence, delayMs: 1_000, error: 'no' }))
 
     const flushes = [
-      one.run(rescheduleRetried(one.names, retries)),
-      two.run(rescheduleRetried(two.names, retries.toReversed())),
+      one.run(rescheduleRetried(one.names, retries, false)),
+      two.run(rescheduleRetried(two.names, retries.toReversed(), false)),
     ]
     const ended = Promise.allSettled(flushes)
     await bothWait()

@@ -1,12 +1,12 @@
-import { createOutbox, type LogEntry, type Message, type Outbox, type SubscribeOptions } from 'postbox'
+import {
+  constant,
+  createOutbox,
+  type LogEntry,
+  type Message,
+  type Outbox,
+  type SubscribeOptions,
+} from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
-import type { Lease } from '../../packages/postbox/src/core/lease.ts'
-import { createClaimer } from '../../packages/postbox/src/runtime/claimer.ts'
-import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
-import { createLane } from '../../packages/postbox/src/runtime/lane.ts'
-import { createSettler } from '../../packages/postbox/src/runtime/settler.ts'
-import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { useDatabase } from '../support/database.ts'
 import { fakeClock } from '../support/fake-clock.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
@@ -38,13 +38,15 @@ function outboxOf(inside: object = {}): Watched {
   return { outbox: createOutbox(options), statements: watchStatements(pool, database.schema), log }
 }
 
-/** With many attempts behind them, they come back minutes after a failure, and not during the test. */
-const fill = (count: number, attempts = 0): Promise<unknown> =>
+const fill = (count: number): Promise<unknown> =>
   database.query(
-    `insert into outbox (id, queue, body, attempts)
-     select gen_random_uuid(), 'orders', n::text::bytea, $2 from generate_series(1, $1) as n`,
-    [count, attempts],
+    `insert into outbox (id, queue, body)
+     select gen_random_uuid(), 'orders', n::text::bytea from generate_series(1, $1) as n`,
+    [count],
   )
+
+/** They come back an hour after a failure, and not during the test. */
+const retry = constant({ delayMs: 3_600_000 })
 
 interface Row {
   readonly body: string
@@ -110,17 +112,19 @@ describe('a flush of many with one row that cannot be written', () => {
   ])('%s the others, and reports that one, which stays', async (_, name, when, body, end) => {
     const { outbox, statements, log } = outboxOf()
     const { work, go, all } = together(200, end)
-    outbox.subscribe('orders', work, { pollMs, concurrency: 200 })
+    outbox.subscribe('orders', work, { pollMs, concurrency: 200, retry })
     await refuse(when, body)
-    await fill(200, 20)
+    await fill(200)
     await using running = await outbox.start()
     await all()
 
     go.send()
-    const entry = await log.find(({ message }) => message.includes('cannot be written'))
+    const entry = await log.find(
+      ({ event, fields }) => event === 'settle_failed' && fields['delayMs'] === null,
+    )
     await running.stop()
 
-    expect((await rows()).filter(({ attempts }) => attempts === 20)).toMatchObject([
+    expect((await rows()).filter(({ attempts }) => attempts === 0)).toMatchObject([
       { body: '137', leased: true },
     ])
     expect(log.all.filter(({ level }) => level === 'error')).toEqual([entry])
@@ -155,7 +159,13 @@ describe('a flush that fails for a reason that passes', () => {
     const deletes = statements.named('delete_acked')
     expect(deletes.map(sizeOf)).toEqual([20, 20, 20])
     expect(new Set(deletes.map(({ values }) => String(values))).size).toBe(1)
-    expect(log.all).toMatchObject([1, 2].map(() => ({ level: 'error', error: { code } })))
+    expect(log.all.map(({ event }) => event)).toEqual([
+      'breaker_opened',
+      'settle_failed',
+      'settle_failed',
+      'breaker_closed',
+    ])
+    expect(log.all[1]).toMatchObject({ level: 'error', error: { code }, fields: { messages: 20 } })
   })
 
   test('and then for one that does not holds nobody up', async () => {
@@ -169,7 +179,7 @@ describe('a flush that fails for a reason that passes', () => {
     )
     await outbox.publishNow('orders', 'bad')
     await using running = await outbox.start()
-    await log.find(({ message }) => message.includes('cannot be written'))
+    await log.find(({ event, fields }) => event === 'settle_failed' && fields['delayMs'] === null)
 
     await outbox.publishNow('orders', 'good')
 
@@ -191,7 +201,7 @@ describe('nothing more is claimed while the table of messages', () => {
     await fill(20)
     await using _running = await outbox.start()
     await started.take(5)
-    const failures = (): LogEntry[] => log.all.filter(({ message }) => message.includes('settling failed'))
+    const failures = (): LogEntry[] => log.all.filter(({ event }) => event === 'settle_failed')
     const untilFailed = (times: number): Promise<unknown> =>
       eventually(() => failures().length >= times, { what: `failure ${times}` })
 
@@ -253,7 +263,7 @@ describe('what one statement settles', () => {
   test('is five hundred retries, when so many fail together', async () => {
     const { outbox, statements } = outboxOf()
     const { work, go, all } = together(500, fail)
-    outbox.subscribe('orders', work, { pollMs, concurrency: 500 })
+    outbox.subscribe('orders', work, { pollMs, concurrency: 500, retry })
     await fill(500)
     await using running = await outbox.start()
     await all()
@@ -264,96 +274,6 @@ describe('what one statement settles', () => {
     expect(statements.named('reschedule_retried').map(sizeOf)).toEqual([500])
     expect(statements.named('delete_acked')).toEqual([])
     expect((await rows()).every(({ leased, attempts }) => !leased && attempts === 1)).toBe(true)
-  })
-})
-
-describe('a burial', () => {
-  /** The parts that claim and settle, on a connection of their own. */
-  async function settling() {
-    const pool = database.pool()
-    const statements = watchStatements(pool, database.schema)
-    const log = collector<LogEntry>('log entries')
-    const names = resolveNames({ schema: database.schema, table: 'outbox' })
-    const lane = createLane({ database: recogniseDatabase(pool)!, statementTimeoutMs: 10_000 })
-    const shared = { lane, names, clock: systemClock, log: log.add }
-    const settler = createSettler({ ...shared, giveUp: new AbortController().signal, changed: () => {} })
-    onTestFinished(async () => {
-      await lane.close()
-      await pool.end()
-      await database.query('delete from outbox')
-      await database.query('delete from outbox_dead')
-    })
-    const demands = [{ queue: 'orders', room: 1_000, leaseMs: 30_000 }]
-    const [found] = await createClaimer(shared).claim(demands, 'sweep')
-    const leases = found!.held.map(({ lease }) => lease)
-    const bury = (lease: Lease, reason = 'rejected'): Promise<void> =>
-      settler.settle({ write: 'bury', lease, reason, error: 'Error: no', thrown: new Error('no') }, 1_000)
-    return { leases, bury, settler, statements, log }
-  }
-
-  const dead = (): Promise<{ seq: string; reason: string }[]> =>
-    database.query(
-      'select original_seq::text as seq, failure_reason as reason from outbox_dead order by original_seq',
-    )
-
-  test('of five hundred messages is one statement, and keeps everything of them', async () => {
-    await database.query(
-      `insert into outbox (id, queue, key, timer_id, body, headers, generation, created_at, attempts)
-       select gen_random_uuid(), 'orders', 'k' || n, 't' || n, n::text::bytea, '{"a":"b"}', n, now() - interval '1 h', 2
-         from generate_series(1, 500) as n`,
-    )
-    const kept = 'id, queue, key, timer_id, body, headers, generation, created_at, deliveries'
-    const { leases, bury, settler, statements } = await settling()
-    const before = await database.query(`select seq, ${kept}, attempts from outbox order by seq`)
-
-    await Promise.all(leases.map((lease) => bury(lease)))
-
-    expect(statements.named('bury_dead').map(sizeOf)).toEqual([500])
-    expect(settler.settled).toMatchObject({ buried: 500, lost: 0 })
-    expect(await isEmpty()).toBe(true)
-    // The run that led here counts.
-    expect(
-      await database.query(
-        `select original_seq as seq, ${kept}, attempts - 1 as attempts from outbox_dead order by original_seq`,
-      ),
-    ).toEqual(before)
-    expect(
-      await database.query(
-        'select distinct failure_reason, last_error, failed_at = last_attempt_at as stamped from outbox_dead',
-      ),
-    ).toEqual([{ failure_reason: 'rejected', last_error: 'Error: no', stamped: true }])
-  })
-
-  test('by whoever has lost the lease moves nothing, and says so', async () => {
-    await fill(3)
-    const { leases, bury, settler, log } = await settling()
-    const [first, second, third] = leases
-    const stale = { ...second!, token: '00000000-0000-0000-0000-000000000001' }
-
-    await Promise.all([bury(first!), bury(stale), bury(third!)])
-
-    expect(settler.settled).toMatchObject({ buried: 2, lost: 1 })
-    expect((await dead()).map(({ seq }) => seq)).toEqual([first!.seq, third!.seq])
-    expect(await rows()).toMatchObject([{ body: '2', leased: true }])
-    expect(log.all.filter(({ message }) => message.includes('lease lost'))).toMatchObject([
-      { fields: { seq: second!.seq, write: 'bury' } },
-    ])
-  })
-
-  test('that the dead letters refuse leaves the message where it is, and buries the others', async () => {
-    await fill(40)
-    await database.query(`alter table outbox_dead add constraint good check (failure_reason <> 'bad')`)
-    const { leases, bury, settler, log } = await settling()
-
-    await Promise.all(leases.map((lease, index) => bury(lease, index % 10 === 0 ? 'bad' : 'rejected')))
-    await database.query('alter table outbox_dead drop constraint good')
-
-    expect(settler.settled).toMatchObject({ buried: 36, lost: 0 })
-    expect((await dead()).length).toBe(36)
-    expect((await rows()).map(({ body, leased }) => [body, leased])).toEqual(
-      ['1', '11', '21', '31'].map((body) => [body, true]),
-    )
-    expect(log.all.filter(({ message }) => message.includes('cannot be written')).length).toBe(4)
   })
 })
 

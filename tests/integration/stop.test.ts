@@ -75,7 +75,7 @@ test('stop aborts the signal of a handler whose time is up, and resolves', async
 
   await running.stop()
 
-  expect(await waiting()).toEqual([{ queue: 'orders', attempts: 1, leased: false }])
+  expect(await waiting()).toEqual([{ queue: 'orders', attempts: 0, leased: false }])
 })
 
 test('a handler that ignores its signal does not hold the process: the row waits for its lease to end', async () => {

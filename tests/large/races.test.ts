@@ -73,8 +73,8 @@ describe('two connections that write the same five hundred rows at once, two hun
       const held = await one.take(500)
       const retries = fencesOf(held).map((fence) => ({ ...fence, delayMs: 3_600_000, error: 'no' }))
       const results = await Promise.allSettled([
-        one.run(rescheduleRetried(one.names, retries)),
-        two.run(rescheduleRetried(two.names, inOrder(retries))),
+        one.run(rescheduleRetried(one.names, retries, false)),
+        two.run(rescheduleRetried(two.names, inOrder(retries), false)),
       ])
       for (const result of results) if (result.status === 'rejected') told.push(sqlStateOf(result.reason))
     }

@@ -1,5 +1,4 @@
 // The engine over fake parts: claims that wait for their answer, a waker that is sure to be woken, queues with the room that is said.
-import type { LogEntry } from '../../packages/postbox/src/core/log.ts'
 import {
   resolveSubscribeOptions,
   type SubscribeOptions,
@@ -10,6 +9,7 @@ import { createEngine } from '../../packages/postbox/src/runtime/engine.ts'
 import type { Failpoint } from '../../packages/postbox/src/runtime/failpoint.ts'
 import { type Held, heldOf } from '../../packages/postbox/src/runtime/held.ts'
 import { fakeClock } from './fake-clock.ts'
+import { recordedEvents } from './recorded-events.ts'
 
 /** Resolves when everything that could run without waiting has run. */
 export const idle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -17,10 +17,13 @@ export const idle = (): Promise<void> => new Promise((resolve) => setImmediate(r
 export function leased(seq: number): Held {
   const fixed = { token: 'token', id: `id-${seq}`, seq: `${seq}`, queue: 'orders', key: null, headers: {} }
   const rest = {
+    timerId: null,
     body: new Uint8Array(0),
     attempt: 1,
     deliveries: 1,
     createdAt: new Date(0),
+    firstAttemptAt: null,
+    claimedAt: new Date(0),
     generation: null,
   }
   return heldOf({ ...fixed, ...rest }, 30_000, 0)
@@ -39,7 +42,7 @@ export interface Claim {
 export function queueOf(queue: string, options: SubscribeOptions = {}) {
   const taken: Held[] = []
   const dispatcher = {
-    subscription: { queue, settings: resolveSubscribeOptions(options) },
+    subscription: { queues: [queue], settings: resolveSubscribeOptions(options) },
     room: 10,
     wantsMore: true,
     take: (claimed: readonly Held[]) => void taken.push(...claimed),
@@ -52,16 +55,19 @@ export function queueOf(queue: string, options: SubscribeOptions = {}) {
 type Queue = Pick<ReturnType<typeof queueOf>, 'dispatcher'>
 
 /** An engine that does not run yet. */
-export function benchOf(queues: readonly Queue[], failpoint?: Failpoint) {
+export function benchOf(
+  queues: readonly Queue[],
+  { failpoint, isHeard = true }: { failpoint?: Failpoint; isHeard?: boolean } = {},
+) {
   const clock = fakeClock()
   const { claims, claimer } = fakeClaimer()
   const waker = fakeWaker()
-  const log: LogEntry[] = []
+  const { teller, told } = recordedEvents({ isHeard })
   const settler = { isStuck: false, waiting: 0 }
   const held = new Set<Held>()
   const hand = { held, hold: (claimed: readonly Held[]) => claimed.forEach((one) => void held.add(one)) }
-  const parts = { clock, claimer, waker, settler, hand, failpoint }
-  const engine = createEngine({ ...parts, log: (entry) => void log.push(entry) })
+  const parts = { clock, claimer, waker, settler, hand, failpoint, teller }
+  const engine = createEngine(parts)
   for (const { dispatcher } of queues) engine.add(dispatcher)
   const halt = new AbortController()
   const state = { isOver: false }
@@ -75,7 +81,7 @@ export function benchOf(queues: readonly Queue[], failpoint?: Failpoint) {
     clock.advance(ms)
     return idle()
   }
-  return { engine, clock, claims, claimer, waker, log, settler, held, halt, state, run, advance }
+  return { engine, clock, claims, claimer, waker, told, settler, held, halt, state, run, advance }
 }
 
 /** An engine whose first look waits for its answer. */

@@ -300,7 +300,7 @@ export function describePlans(database: TestDatabase, pool: () => pg.Pool, sizes
       // The rounds are twelve seconds apart, as far as the due times tell.
       const delayMs = -7_200_000 + round * 12_000
       const retries = fencesOf(held).map((fence) => ({ ...fence, delayMs, error: 'no' }))
-      await worker.run(rescheduleRetried(worker.names, retries))
+      await worker.run(rescheduleRetried(worker.names, retries, false))
     }
 
     expect(lastAsked(worker)).toMatchObject({ sweep: true, dueFromMs: null })

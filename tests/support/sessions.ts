@@ -243,7 +243,7 @@ export async function randomLife(worker: Worker, pool: pg.Pool, options: LifeOpt
     const released = held.filter(() => sweeps && random() < 0.3)
     const done = held.filter((one) => !released.includes(one))
     held = []
-    await worker.run(releaseLeases(worker.names, fencesOf(released)))
+    await worker.run(releaseLeases(worker.names, fencesOf(released), false))
     await worker.run(deleteAcked(worker.names, fencesOf(done)))
   }
   const step = async (): Promise<void> => {
@@ -299,7 +299,7 @@ export async function churn(workers: readonly Worker[], pool: pg.Pool, claims: n
     const done = held.filter((one) => !released.includes(one))
     // From the moment that it is sent, another may have them.
     for (const { lease } of held) inHand.delete(lease.seq)
-    await worker.run(releaseLeases(worker.names, fencesOf(released)))
+    await worker.run(releaseLeases(worker.names, fencesOf(released), false))
     await worker.run(deleteAcked(worker.names, fencesOf(done)))
   }
   const live = async (worker: Worker): Promise<void> => {

@@ -1,14 +1,11 @@
 // What an outbox sends, by the names that its statements have in the source.
 import type pg from 'pg'
-import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
-import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { extendLeases, holdsLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
 import { readIsolation } from '../../packages/postbox/src/sql/isolation.ts'
 import { type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
-import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { checkClear, getUp, lieDown, sendWord } from '../../packages/postbox/src/sql/sleep.ts'
+import { settling } from './settling-statements.ts'
 
 export interface Sent {
   /** The statement's name; the first word of its text, where it has none (`listen`). */
@@ -66,10 +63,7 @@ function valuesOf(given: unknown): readonly unknown[] {
 function namesByText(names: Names): (text: string) => string {
   const statements = [
     claimMessages(names, { token: '', queues: [] }),
-    deleteAcked(names, []),
-    rescheduleRetried(names, []),
-    buryDead(names, []),
-    releaseLeases(names, []),
+    ...settling(names, ''),
     extendLeases(names, []),
     holdsLeases(names, []),
     lieDown(names, []),

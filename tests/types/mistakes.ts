@@ -4,7 +4,7 @@
 export const prelude = `
 import type { PGlite } from '@electric-sql/pglite'
 import type { Pool, PoolClient } from 'pg'
-import { createOutbox, type Message, OutboxError, typed } from 'postbox'
+import { createOutbox, defineSubscriber, exponential, type Message, OutboxError, typed } from 'postbox'
 import type { Sql } from 'postgres'
 import { z } from 'zod'
 
@@ -13,13 +13,11 @@ declare const client: PoolClient
 declare const sql: Sql
 declare const db: PGlite
 const order = { orderId: 1 }
-const outbox = createOutbox({
-  database: pool,
-  queues: {
-    orders: { body: z.object({ orderId: z.number(), lines: z.array(z.object({ sku: z.string() })).optional() }) },
-    emails: { body: typed<{ to: string }>() },
-  },
-})
+const queues = {
+  orders: { body: z.object({ orderId: z.number(), lines: z.array(z.object({ sku: z.string() })).optional() }) },
+  emails: { body: typed<{ to: string }>() },
+}
+const outbox = createOutbox({ database: pool, queues })
 `
 
 /** What went wrong → how it is written. */
@@ -55,6 +53,31 @@ export const mistakes: Readonly<Record<string, string>> = {
   'a handler of other bodies':
     "outbox.subscribe('orders', (message: Message<'orders', { to: string }>) => message.id)",
   'a changed message': "outbox.subscribe('orders', (message) => { message.body = order })",
+  'a queue that does not exist, in a list': "outbox.subscribe(['orders', 'emials'], () => {})",
+  'a property of only one of two messages':
+    "outbox.subscribe(['orders', 'emails'], (message) => message.body.to)",
+  'a follow-on to a queue that does not exist':
+    "outbox.subscribe('orders', (_, context) => context.publish('emials', { to: 'ann' }))",
+  'a follow-on with the body of another queue':
+    "outbox.subscribe('orders', (_, context) => context.publish('emails', order))",
+  'a misspelt option of a decision':
+    "outbox.subscribe('orders', (_, context) => context.retry({ after: 5 }))",
+  'a retry policy that is none': "outbox.subscribe('orders', () => {}, { retry: { maxAttempts: 3 } })",
+  'a retry policy that gives no number': "outbox.subscribe('orders', () => {}, { retry: () => 'soon' })",
+  'a misspelt option of a retry policy': 'exponential({ maxAttempt: 3 })',
+  'a misspelt property in a handler of batches':
+    "outbox.subscribeBatch('orders', (messages) => messages.map(({ body }) => body.orderID))",
+  'an option of batches for single messages': "outbox.subscribe('orders', () => {}, { size: 5 })",
+  'several queues for a batch': "outbox.subscribeBatch(['orders'], () => {})",
+  'a subscriber of a queue that does not exist': "defineSubscriber(queues, 'ordesr', () => {})",
+  'a subscriber with a misspelt property': "defineSubscriber(queues, 'orders', ({ body }) => body.orderID)",
+  'a subscriber of another outbox':
+    "createOutbox({ queues: { bills: {} } }).subscribe(defineSubscriber({ tax: {} }, 'tax', () => {}))",
+  'a misspelt member of a middleware': 'createOutbox({ middleware: [{ publsh: async () => [] }] })',
+  'a header of a middleware that is no text':
+    'createOutbox({ middleware: [{ publish: (_, next) => next({ tenant: 7 }) }] })',
+  'a misspelt kind of event': "createOutbox({ onEvent: (event) => event.kind === 'aked' })",
+  'a place for dead letters that there is not': "createOutbox({ deadLetters: 'tabel' })",
   'a misspelt option of createOutbox': 'createOutbox({ databse: pool })',
   'a connection string for a database': "createOutbox({ database: 'postgres://localhost/shop' })",
   'a client for a database': 'createOutbox({ database: client })',

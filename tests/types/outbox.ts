@@ -1,15 +1,26 @@
 // createOutbox, its life, and the errors it throws.
 import type {
+  BoundedCount,
+  DeadEvent,
+  DeadLetter,
+  DeadLetterPage,
+  DeadReason,
+  Delivery,
   Drained,
   ErrorCode,
   Health,
   LogEntry,
+  Middleware,
+  OutboxEvent,
   OutboxOptions,
   OwnDatabase,
+  PublishCall,
+  Receipt,
+  ReplayResult,
   Running,
   Stats,
 } from 'postbox'
-import { createOutbox, OutboxError, shutdownSignal } from 'postbox'
+import { createOutbox, LeaseLostError, OutboxError, shutdownSignal } from 'postbox'
 import { expectTypeOf } from 'vitest'
 import { outbox, pglite, pgliteTransaction, pool, poolClient, sql, sqlTransaction } from './shop.ts'
 
@@ -37,7 +48,60 @@ createOutbox({
   stopTimeoutMs: 1_000,
 })
 createOutbox({ logger: false })
+createOutbox({
+  deadLetters: 'discard',
+  source: 'shop',
+  describeError: (error) => {
+    expectTypeOf(error).toEqualTypeOf<unknown>()
+    return error instanceof Error ? error.message : null
+  },
+  middleware: [
+    {
+      publish: async (call, next) => {
+        expectTypeOf(call).toEqualTypeOf<PublishCall>()
+        expectTypeOf(await next()).toEqualTypeOf<readonly (Receipt | null)[]>()
+        return next({ traceparent: '00' })
+      },
+      consume: async (delivery, next) => {
+        expectTypeOf(delivery).toEqualTypeOf<Delivery>()
+        expectTypeOf(await next()).toEqualTypeOf<void>()
+      },
+    },
+    { publish: async ({ bodies }) => bodies.map(() => null) },
+    {},
+  ],
+  onEvent: (event) => {
+    expectTypeOf(event).toEqualTypeOf<OutboxEvent>()
+    if (event.kind === 'dead') expectTypeOf(event).toEqualTypeOf<DeadEvent>()
+    if (event.kind === 'dead') expectTypeOf(event.reason).toEqualTypeOf<DeadReason>()
+    // @ts-expect-error: only some kinds have it
+    event.delayMs
+  },
+})
+createOutbox({ onEvent: async () => {} })
 
+// @ts-expect-error: one of two
+createOutbox({ deadLetters: 'nowhere' })
+// @ts-expect-error: a name
+createOutbox({ source: 7 })
+// @ts-expect-error: a text or null
+createOutbox({ describeError: () => undefined })
+// @ts-expect-error: a list of them
+createOutbox({ middleware: { publish: async () => [] } })
+// @ts-expect-error: a misspelt member
+createOutbox({ middleware: [{ publsh: async () => [] }] })
+// @ts-expect-error: receipts, for each body
+createOutbox({ middleware: [{ publish: async () => 'published' }] })
+// @ts-expect-error: headers are texts
+createOutbox({ middleware: [{ publish: (_, next) => next({ attempt: 1 }) }] })
+declare const call: PublishCall
+// @ts-expect-error: the queue cannot be changed
+call.queue = 'other'
+// @ts-expect-error: nor can what is published
+call.bodies[0] = {}
+// @ts-expect-error: the handler's messages are its own
+createOutbox({ middleware: [{ consume: (_, next) => next({ traceparent: '00' }) }] })
+expectTypeOf<Middleware>().toExtend<Required<OutboxOptions>['middleware'][number]>()
 // @ts-expect-error: a connection string is no database
 createOutbox({ database: 'postgres://localhost/shop' })
 // @ts-expect-error: a single client is no database
@@ -86,7 +150,21 @@ shutdownSignal('SIGTREM')
 // @ts-expect-error: a misspelt option
 await outbox.run({ signall: AbortSignal.timeout(1) })
 
+// Dead letters.
+expectTypeOf(outbox.deadLetters.list({ queue: 'orders', limit: 10 })).resolves.toEqualTypeOf<DeadLetterPage>()
+expectTypeOf(outbox.deadLetters.get('id')).resolves.toEqualTypeOf<DeadLetter | null>()
+expectTypeOf(outbox.deadLetters.count()).resolves.toEqualTypeOf<BoundedCount>()
+expectTypeOf(outbox.deadLetters.replay('id', { by: 'ann' })).resolves.toEqualTypeOf<ReplayResult>()
+// @ts-expect-error: who did it?
+await outbox.deadLetters.replay('id')
+// @ts-expect-error: a misspelt option
+await outbox.deadLetters.list({ qeue: 'orders' })
+// @ts-expect-error: read-only
+outbox.deadLetters = createOutbox().deadLetters
+
 // Errors.
+expectTypeOf<LeaseLostError>().toExtend<OutboxError>()
+expectTypeOf(new LeaseLostError('lost').code).toExtend<ErrorCode>()
 declare const error: unknown
 // @ts-expect-error: nothing is known of it yet
 error.code

@@ -1,7 +1,7 @@
 // What the type tests share: handles of the clients' own types and an outbox with two queues. Nothing here ever runs.
 import type { PGlite, Transaction } from '@electric-sql/pglite'
 import type { Client, ClientBase, Pool, PoolClient } from 'pg'
-import { createOutbox, typed } from 'postbox'
+import { createOutbox, defineQueues, typed } from 'postbox'
 import type { Sql, TransactionSql } from 'postgres'
 import { z } from 'zod'
 
@@ -19,10 +19,9 @@ export interface Email {
   subject: string
 }
 
-export const outbox = createOutbox({
-  database: pool,
-  queues: {
-    orders: { body: z.object({ orderId: z.number() }) },
-    emails: { body: typed<Email>() },
-  },
+export const queues = defineQueues({
+  orders: { body: z.object({ orderId: z.number() }) },
+  emails: { body: typed<Email>() },
 })
+
+export const outbox = createOutbox({ database: pool, queues })

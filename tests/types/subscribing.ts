@@ -1,8 +1,8 @@
 // Subscribing: a handler's message and context are inferred, and cannot be changed.
-import type { Context, HandlerOf, Headers, Message, MessageOf, Outbox, QueueOf } from 'postbox'
+import type { BodiesOf, Context, HandlerOf, Headers, Message, MessageOf, Outbox, QueueOf } from 'postbox'
 import { expectTypeOf } from 'vitest'
 import type { Email } from './shop.ts'
-import { outbox, poolClient } from './shop.ts'
+import { outbox, poolClient, type queues } from './shop.ts'
 
 interface Shipment {
   trackingId: string
@@ -19,7 +19,7 @@ outbox.subscribe('orders', (message, context) => {
   expectTypeOf(message.headers).toEqualTypeOf<Headers>()
   expectTypeOf(message.createdAt).toEqualTypeOf<Date>()
   expectTypeOf(message.raw).toEqualTypeOf<Uint8Array>()
-  expectTypeOf(context).toEqualTypeOf<Context>()
+  expectTypeOf(context).toEqualTypeOf<Context<BodiesOf<typeof queues>>>()
   expectTypeOf(context.signal).toEqualTypeOf<AbortSignal>()
 })
 outbox.subscribe('emails', ({ body }) => expectTypeOf(body).toEqualTypeOf<Email>())

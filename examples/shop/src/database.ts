@@ -10,8 +10,8 @@ export interface ShopDatabase extends AsyncDisposable {
   readonly description: string
 }
 
-// Ten handlers of each queue, and five producers that may need a second connection while they hold one. With fewer,
-// customers that hold one each could all wait for another.
+// Ten handlers of each queue, four customers that may need a second connection while they hold one, and some to spare.
+// With fewer, customers that hold one each could all wait for another.
 const connections = 30
 
 /** A server for this run (an embedded one, or that of DATABASE_URL) and an empty schema on it. */

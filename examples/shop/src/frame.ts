@@ -9,6 +9,8 @@ export interface View {
   readonly tally: Readonly<Tally>
   /** Rows in the outbox table now. */
   readonly waiting: number
+  /** Dead letters now. */
+  readonly dead: number
   /** Messages delivered in the last second. */
   readonly rate: number
   /** Earlier values of both, oldest first. */
@@ -20,7 +22,7 @@ export const sparklinePoints = 44
 
 /** The live table of a terminal: always the same number of lines, none longer than 76 columns. */
 export function frameLines(view: View, paint: Paint): string[] {
-  const { tally, waiting, rate, past } = view
+  const { tally, waiting, dead, rate, past } = view
   const rates = paint('green', sparkline(past.map((point) => point.rate)))
   const waits = paint('yellow', sparkline(past.map((point) => point.waiting)))
   const pair = (left: string, right: string): string => `  ${left}    ${right}`
@@ -34,7 +36,10 @@ export function frameLines(view: View, paint: Paint): string[] {
     '',
     pair(cell('orders committed', tally.ordersPlaced), cell('orders rolled back', tally.ordersDeclined)),
     pair(cell('coupons committed', tally.couponsKept), cell('coupons rolled back', tally.couponsWithdrawn)),
-    pair(cell('messages published', tally.published), cell('messages delivered', tally.delivered)),
+    pair(cell('messages delivered', tally.delivered), cell('deliveries retried', tally.retried)),
+    pair(cell('timers armed', tally.timersArmed), cell('timers cancelled', tally.timersCancelled)),
+    pair(cell('dead letters', dead), cell('dead letters replayed', tally.deadReplayed)),
+    `  ${paint('dim', 'the last one died of'.padEnd(22))}${paint('red', tally.lastDeath.slice(0, 52).padStart(52))}`,
     '',
     graph('delivered per second', rates, rate),
     graph('waiting in the outbox', waits, waiting),
@@ -58,23 +63,27 @@ function sparkline(values: readonly number[]): string {
   return bars.join('').padStart(sparklinePoints)
 }
 
+// 80 in all.
+const columnWidths = [7, 10, 13, 11, 10, 7, 10, 12] as const
+
 /** The same for a file or a log: the rows of a table, and its heading. */
 export const plainHeading: string = plainLine([
   'time',
   'orders',
   'rolled back',
-  'published',
   'delivered',
+  'retried',
+  'dead',
   'waiting',
   'per second',
 ])
 
-export function plainRow({ seconds, tally, waiting, rate }: View): string {
-  const { ordersPlaced, ordersDeclined, published, delivered } = tally
-  const counts = [ordersPlaced, ordersDeclined, published, delivered, waiting, rate]
+export function plainRow({ seconds, tally, waiting, dead, rate }: View): string {
+  const { ordersPlaced, ordersDeclined, delivered, retried } = tally
+  const counts = [ordersPlaced, ordersDeclined, delivered, retried, dead, waiting, rate]
   return plainLine([`${seconds} s`, ...counts.map(thousands)])
 }
 
 function plainLine(cells: readonly string[]): string {
-  return cells.map((text, index) => text.padStart(index === 0 ? 6 : 12)).join('')
+  return cells.map((text, column) => text.padStart(columnWidths[column]!)).join('')
 }

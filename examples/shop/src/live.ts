@@ -47,12 +47,13 @@ export function showLive(
   return { stop }
 }
 
-function observe({ pool, tally }: Shop): (state: View['state']) => Promise<View> {
+function observe({ pool, outbox, tally }: Shop): (state: View['state']) => Promise<View> {
   const openedAt = performance.now()
   const samples = [{ at: openedAt, delivered: 0 }]
   const past: { rate: number; waiting: number }[] = []
   return async (state) => {
     const waiting = await countWaiting(pool)
+    const { count: dead } = await outbox.deadLetters.count()
     const now = { at: performance.now(), delivered: tally.delivered }
     samples.push(now)
     // The oldest sample is the one of a second ago.
@@ -61,6 +62,6 @@ function observe({ pool, tally }: Shop): (state: View['state']) => Promise<View>
     const rate = Math.round(((now.delivered - oldest.delivered) * 1_000) / (now.at - oldest.at))
     past.push({ rate, waiting })
     if (past.length > sparklinePoints) past.shift()
-    return { state, seconds: Math.round((now.at - openedAt) / 1_000), tally, waiting, rate, past }
+    return { state, seconds: Math.round((now.at - openedAt) / 1_000), tally, waiting, dead, rate, past }
   }
 }

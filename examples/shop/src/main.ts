@@ -67,9 +67,7 @@ async function runShop(evening: Evening): Promise<number> {
   const { ending, screen, paint } = evening
   await using database = await openDatabase()
   screen.say(database.description)
-  const created = await createShop(database, ({ message, error }) =>
-    screen.say(`[postbox] ${message} ${error ?? ''}`),
-  )
+  const created = await createShop(database, screen.say)
   const shop = await sabotage(created, process.env['SHOP_SABOTAGE'])
   subscribe(shop)
   await trade(shop, evening)
@@ -85,7 +83,7 @@ async function trade(shop: Shop, { forMs, ending, screen, paint }: Evening): Pro
   const closingTime = forMs === null ? undefined : setTimeout(ending.close, forMs)
   try {
     await serveCustomers(shop, ending)
-    await untilNothingWaits(shop.pool, ending.hurry)
+    await untilNothingWaits(shop, ending.hurry)
   } finally {
     clearTimeout(closingTime)
     await shop.outbox.stop()

@@ -10,6 +10,11 @@ export const queues = defineQueues({
     body: z.object({ orderId: z.int(), item: z.string() }),
   },
   emails: {
-    body: z.object({ orderId: z.int(), to: z.email(), couponCode: z.string().nullable() }),
+    body: z.object({
+      orderId: z.int(),
+      to: z.email(),
+      about: z.enum(['order', 'coupon', 'shipment', 'reminder']),
+      couponCode: z.string().optional(),
+    }),
   },
 })

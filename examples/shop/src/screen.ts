@@ -14,7 +14,8 @@ const prepare = '\x1b[?25l\x1b[?7l'
 const giveBack = '\x1b[?25h\x1b[?7h'
 const clearToEndOfLine = '\x1b[K'
 const clearBelow = '\x1b[J'
-const smallestHeight = 12
+// A frame, a line above it and the cursor's below.
+const smallestHeight = 14
 
 export function openScreen(output: NodeJS.WriteStream): Screen {
   let frame: readonly string[] = []

@@ -1,7 +1,8 @@
 import type pg from 'pg'
-import type { BodiesOf, Logger, Outbox } from 'postbox'
+import type { BodiesOf, LogEntry, Outbox } from 'postbox'
 import { createOutbox } from 'postbox'
 import type { ShopDatabase } from './database.ts'
+import { countEvents, isNews } from './events.ts'
 import { queues } from './queues.ts'
 import { createTables } from './tables.ts'
 
@@ -17,17 +18,26 @@ export interface Tally {
   ordersDeclined: number
   couponsKept: number
   couponsWithdrawn: number
-  published: number
+  timersArmed: number
+  timersCancelled: number
   delivered: number
+  retried: number
+  deadReplayed: number
+  /** Why the last message died. */
+  lastDeath: string
 }
 
-export async function createShop({ pool, schema }: ShopDatabase, logger: Logger): Promise<Shop> {
+export async function createShop({ pool, schema }: ShopDatabase, say: (line: string) => void): Promise<Shop> {
+  const tally = emptyTally()
+  const logger = (entry: LogEntry): void => {
+    if (isNews(entry)) say(`[postbox] ${entry.message} ${entry.error ?? ''}`)
+  }
   // The outbox uses the shop's own pool and lives in the shop's own database: that is the whole trick. There is no
   // broker to reach, and the transaction that writes an order can write its messages too.
-  const outbox = createOutbox({ database: pool, schema, queues, logger })
+  const outbox = createOutbox({ database: pool, schema, queues, logger, onEvent: countEvents(tally) })
   await outbox.migrate()
   await pool.query(createTables)
-  return { pool, outbox, tally: emptyTally() }
+  return { pool, outbox, tally }
 }
 
 function emptyTally(): Tally {
@@ -36,7 +46,11 @@ function emptyTally(): Tally {
     ordersDeclined: 0,
     couponsKept: 0,
     couponsWithdrawn: 0,
-    published: 0,
+    timersArmed: 0,
+    timersCancelled: 0,
     delivered: 0,
+    retried: 0,
+    deadReplayed: 0,
+    lastDeath: '',
   }
 }

@@ -1,28 +1,20 @@
+import { shipOptions, shipper } from './ship.ts'
 import type { Shop } from './shop.ts'
 
 /**
  * Delivery is at least once: a process that dies after its handler is done, but before the message is deleted, leaves
  * the message to be delivered again. So both handlers are idempotent: the message's id is the primary key of what they
  * write, and `on conflict do nothing` makes the second delivery of a message a delivery without effect.
- *
- * A handler that throws has its message delivered again, later.
  */
-export function subscribe({ outbox, pool, tally }: Shop): void {
-  outbox.subscribe('orders', async function ship({ id, body }) {
-    const insert = `
-      insert into shipments (message_id, order_id, item)
-      values ($1, $2, $3)
-          on conflict (message_id) do nothing`
-    await pool.query(insert, [id, body.orderId, body.item])
-    tally.delivered += 1
-  })
+export function subscribe(shop: Shop): void {
+  const { outbox, pool } = shop
+  outbox.subscribe('orders', shipper(shop), shipOptions)
 
   outbox.subscribe('emails', async function sendEmail({ id, body }) {
     const insert = `
-      insert into emails_sent (message_id, order_id, recipient, coupon_code)
-      values ($1, $2, $3, $4)
+      insert into emails_sent (message_id, order_id, recipient, about, coupon_code)
+      values ($1, $2, $3, $4, $5)
           on conflict (message_id) do nothing`
-    await pool.query(insert, [id, body.orderId, body.to, body.couponCode])
-    tally.delivered += 1
+    await pool.query(insert, [id, body.orderId, body.to, body.about, body.couponCode])
   })
 }

@@ -8,7 +8,8 @@ export const createTables = `
   create table orders (
     id       integer generated always as identity primary key,
     customer text not null,
-    item     text not null
+    item     text not null,
+    address  text not null
   );
 
   create table coupons (
@@ -16,18 +17,40 @@ export const createTables = `
     order_id integer not null references orders
   );
 
+  create table invoices (
+    order_id     integer primary key references orders,
+    paid_in_time boolean          -- null: not paid
+  );
+
+  -- Written by the clerk, for each dead letter that he replays.
+  create table corrections (
+    order_id   integer primary key references orders,
+    address    text not null,
+    message_id uuid not null
+  );
+
   -- Written by the subscribers. The primary key is the message's id: a second delivery of it changes nothing.
   create table shipments (
     message_id uuid primary key,
     order_id   integer not null,
-    item       text not null
+    item       text not null,
+    address    text not null,
+    attempt    integer not null
   );
 
   create table emails_sent (
     message_id  uuid primary key,
     order_id    integer not null,
     recipient   text not null,
-    coupon_code text              -- null: the confirmation of the order
+    about       text not null,
+    coupon_code text
+  );
+
+  -- Written by the carrier, for each parcel that it did not take.
+  create table refusals (
+    message_id uuid not null,
+    attempt    integer not null,
+    primary key (message_id, attempt)
   );
 
   -- What was rolled back. Nothing of a rolled-back transaction remains to be counted, so the customers note it on

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { wrongAddress } from './addresses.ts'
 import type { Paint } from './paint.ts'
 import { thousands } from './paint.ts'
 
@@ -27,11 +28,18 @@ const queries = {
               left join shipments s on s.order_id = o.id
              group by o.id) as each_order`,
 
+  'every shipment was announced by exactly one e-mail': `
+    select count(*)::int as rows, count(*) filter (where emails <> shipments)::int as wrong
+      from (select count(distinct s.message_id) as shipments, count(distinct e.message_id) as emails
+              from shipments s
+              full join (select * from emails_sent where about = 'shipment') as e using (order_id)
+             group by order_id) as each_order`,
+
   'every order was confirmed by exactly one e-mail': `
     select count(*)::int as rows, count(*) filter (where emails <> 1)::int as wrong
       from (select count(e.message_id) as emails
               from orders o
-              left join emails_sent e on e.order_id = o.id and e.coupon_code is null
+              left join emails_sent e on e.order_id = o.id and e.about = 'order'
              group by o.id) as each_order`,
 
   'every coupon was e-mailed exactly once': `
@@ -58,9 +66,36 @@ const queries = {
       from (select order_id from shipments union all select order_id from emails_sent) as delivered
       left join orders o on o.id = delivered.order_id`,
 
-  'the outbox is empty': `
+  'every parcel that was refused was shipped later': `
+    select count(*)::int as rows, count(*) filter (where s.message_id is null)::int as wrong
+      from refusals r
+      left join shipments s on s.message_id = r.message_id and s.attempt > r.attempt`,
+
+  'every wrong address was dead, then mended and shipped': `
+    select count(*)::int as rows, count(*) filter (where s.message_id is null)::int as wrong
+      from orders o
+      left join corrections c on c.order_id = o.id
+      left join shipments s on s.message_id = c.message_id and s.address = c.address
+     where o.address = '${wrongAddress}'`,
+
+  'every invoice not paid in time has one reminder': `
+    select count(*)::int as rows, count(*) filter (where reminders <> 1)::int as wrong
+      from (select count(e.message_id) as reminders
+              from invoices i
+              left join emails_sent e on e.order_id = i.order_id and e.about = 'reminder'
+             where i.paid_in_time is not true
+             group by i.order_id) as each_invoice`,
+
+  'no invoice paid in time has a reminder': `
+    select count(*)::int as rows, count(reminded.order_id)::int as wrong
+      from invoices i
+      left join (select distinct order_id from emails_sent where about = 'reminder') as reminded
+     using (order_id)
+     where i.paid_in_time`,
+
+  'the outbox is empty, and so are the dead letters': `
     select count(*)::int as rows, count(*)::int as wrong
-      from outbox`,
+      from (select id from outbox union all select id from outbox_dead) as left_over`,
 }
 
 /** The table of checks, one line each. */

@@ -1,11 +1,49 @@
 export type { OwnDatabase, OwnHandle } from './adapters/own.ts'
 export type { DatabaseLike, PooledDatabase, TransactionLike } from './adapters/transaction-like.ts'
+export type { BatchOptions } from './core/batch-options.ts'
 export type { Codec } from './core/codec.ts'
-export { type ErrorCode, OutboxError } from './core/errors.ts'
-export type { Context, Handler } from './core/handler.ts'
+export type { DeadLetterFilter, DeadLetterListOptions, ReplayOptions } from './core/dead-letter-options.ts'
+export { type ErrorCode, LeaseLostError, OutboxError } from './core/errors.ts'
+export type {
+  AckedEvent,
+  BreakerClosedEvent,
+  BreakerOpenedEvent,
+  ClaimedEvent,
+  ClaimFailedEvent,
+  DeadEvent,
+  DispatchedEvent,
+  DlqWrittenEvent,
+  DrainTimeoutEvent,
+  FollowOnFailedEvent,
+  LeaseLostEvent,
+  LeaseRenewedEvent,
+  ListenerLostEvent,
+  ListenerRestoredEvent,
+  OfMessage,
+  OutboxEvent,
+  PublishedEvent,
+  ReleasedEvent,
+  RetriedEvent,
+  SettleFailedEvent,
+  SnoozedEvent,
+  WarningCode,
+  WarningEvent,
+} from './core/events.ts'
+export type { FailureCycle, FailureHistory } from './core/failure-history.ts'
+export type {
+  BatchContext,
+  BatchHandler,
+  Context,
+  DeliveryContext,
+  FollowOn,
+  Handler,
+  MessageFrom,
+  RetryOptions,
+} from './core/handler.ts'
 export type { Headers } from './core/headers.ts'
 export type { LogEntry, Logger, LogLevel } from './core/log.ts'
 export type { Message, PendingMessage, Receipt } from './core/message.ts'
+export type { Delivery, Middleware, PublishCall } from './core/middleware.ts'
 export type { Due, PublishOptions } from './core/publish-options.ts'
 export {
   type Bodies,
@@ -15,10 +53,24 @@ export {
   type QueueMap,
   typed,
 } from './core/queues.ts'
+export type {
+  ConstantOptions,
+  ExponentialOptions,
+  Failure,
+  Jitter,
+  LinearOptions,
+  RetryLimits,
+  RetryPolicy,
+} from './core/retry.ts'
 export type { Instant } from './core/schedule.ts'
 export type { Autovacuum, SchemaSqlOptions } from './core/schema-sql-options.ts'
+export type { DeadReason } from './core/settlement.ts'
 export type { StandardSchema } from './core/standard-schema.ts'
-export type { SubscribeOptions } from './core/subscribe-options.ts'
+export type { ErrorClass, SubscribeOptions, Verdict } from './core/subscribe-options.ts'
+export type { Subscriber } from './core/subscriber.ts'
+export { TerminalError } from './core/terminal-error.ts'
+export type { DeadLetter, DeadLetterPage, DeadLetters, ReplayResult } from './dead-letters.ts'
+export { defineSubscriber } from './define-subscriber.ts'
 export type { DrainOptions, Health, PingOptions, RunOptions } from './lifecycle.ts'
 export {
   createOutbox,
@@ -28,6 +80,7 @@ export {
   type OutboxOptions,
   type QueueOf,
 } from './outbox.ts'
+export { adr054, constant, exponential, linear, noRetry } from './policies.ts'
 export type { PendingOptions } from './publish.ts'
 export type { EachOptions, Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
 export type { Drained } from './runtime/drain.ts'

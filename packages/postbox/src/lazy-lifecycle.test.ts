@@ -23,7 +23,7 @@ function lifecycleOf() {
     start: called('start', handle),
     stop: called('stop', undefined),
     run: called('run', undefined),
-    drain: called('drain', { acked: 0, retried: 0, lost: 0, isEmpty: true }),
+    drain: called('drain', { acked: 0, retried: 0, snoozed: 0, dead: 0, lost: 0, isEmpty: true }),
     ping: called('ping', true),
     health: () => ({ ok: true, reasons: [] }),
   }

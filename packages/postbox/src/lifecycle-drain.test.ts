@@ -1,14 +1,20 @@
 // What can be asked of an outbox beside starting and stopping it: drain, health, ping.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../../tests/support/fake-clock.ts'
+import {
+  appliedSteps,
+  claimedMessage,
+  claimedQueue,
+  runnerParts,
+  subscriptionOf,
+} from '../../../tests/support/runner-bench.ts'
 import type { Database, Hearing } from './adapters/executor.ts'
-import { resolveSubscribeOptions } from './core/subscribe-options.ts'
+import type { Context, Handler } from './core/handler.ts'
 import { createLifecycle } from './lifecycle.ts'
 import type { Registry, RunnerParts } from './runtime/runner.ts'
-import { resolveNames } from './sql/names.ts'
 
-const names = resolveNames({ schema: 'public', table: 'outbox' })
 const isEmpty = true
+const none = { acked: 0, retried: 0, snoozed: 0, dead: 0, lost: 0 }
 
 /** Resolves when everything that could run without waiting has run, unhandled rejections included. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -24,7 +30,7 @@ function gate(): { readonly opened: Promise<void>; open(): void } {
 
 interface World {
   /** Runs for each message, by its body. */
-  handler?: (body: unknown) => unknown
+  handler?: (body: unknown, context: Context) => unknown
   /** Awaited before a statement is answered, by its name. */
   readonly answers?: Record<string, (() => Promise<unknown>) | undefined>
   readonly hasSubscriber?: boolean
@@ -41,12 +47,12 @@ function lifecycleOf({ answers = {}, hasSubscriber = true, listen, wake = 'poll'
   const claimed = (rooms: string): readonly object[] => {
     const queues = JSON.parse(rooms) as { queue: string; room: number }[]
     return queues.flatMap(({ queue, room }) => [
-      { kind: 'queue', queue, own: '10', snapshot: '11:11:', top: '0', nextdue: null, lowest: null },
-      ...ready.splice(0, room).map((seq) => messageOf(queue, seq)),
+      claimedQueue(queue),
+      ...ready.splice(0, room).map((seq) => claimedMessage(queue, seq)),
     ])
   }
   const rowsOf = (name: string, [first]: readonly unknown[]): readonly object[] => {
-    if (name === 'read_applied_steps') return [{ version: '1', breaking: 'false' }]
+    if (name === 'read_applied_steps') return appliedSteps
     if (name === 'read_isolation') return [{ isolation: 'read committed' }]
     if (name === 'claim_messages') return claimed(first as string)
     if (name === 'ping' || name === 'send_word') return [{ answer: 'yes' }]
@@ -65,32 +71,13 @@ function lifecycleOf({ answers = {}, hasSubscriber = true, listen, wake = 'poll'
     capacity: null,
     ...(listen && { listen }),
   }
-  const subscription = {
-    queue: 'orders',
-    name: 'ship',
-    handler: ({ body }: { body: unknown }) => world.handler?.(body),
-    settings: resolveSubscribeOptions(undefined),
-    rules: { queues: null, codec: undefined, maxBodyBytes: 1_000 },
-  }
+  const handler: Handler = ({ body }, context) => world.handler?.(body, context)
+  const subscription = subscriptionOf({ run: { kind: 'each', handler } })
   const registry: Registry = { subscriptions: hasSubscriber ? [subscription] : [], onAdded: null }
-  const lifecycle = createLifecycle(registry, () => ({
-    database,
-    listenDatabase: database,
-    names,
-    wake,
-    stopTimeoutMs: 1_000,
-    log: () => {},
-    internals: { clock },
-  }))
+  const parts = runnerParts(database, { wake, internals: { clock } })
+  const lifecycle = createLifecycle(registry, () => parts)
   const starts = (): number => ran.filter((name) => name === 'read_applied_steps').length
   return { ...lifecycle, registry, ready, taken, ran, clock, answers, starts }
-}
-
-/** A message whose body is its seq. */
-function messageOf(queue: string, seq: string): object {
-  const fixed = { kind: 'message', key: null, headers: null, attempts: '0', deliveries: '1', created: '0' }
-  const body = Buffer.from(seq).toString('base64')
-  return { ...fixed, queue, id: `id-${seq}`, seq, body, generation: null, due: null }
 }
 
 const broken = (): Promise<never> => Promise.reject(new Error('no database'))
@@ -113,9 +100,18 @@ describe('drain', () => {
     outbox.ready.push('1', '2', '3', '4', '5', '6')
     outbox.taken.add('4').add('5')
 
-    expect(await outbox.drain()).toEqual({ acked: 3, retried: 1, lost: 2, isEmpty })
+    expect(await outbox.drain()).toEqual({ ...none, acked: 3, retried: 1, lost: 2, isEmpty })
     expect(outbox.registry.onAdded).toBeNull()
     expect(outbox.health().ok).toBe(false)
+  })
+
+  test('counts what its handlers gave up, and what they put back', async () => {
+    const outbox = lifecycleOf({
+      handler: (body, context) => (body === 1 ? context.reject() : context.snooze(60_000)),
+    })
+    outbox.ready.push('1', '2', '3')
+
+    expect(await outbox.drain()).toEqual({ ...none, dead: 1, snoozed: 2, isEmpty })
   })
 
   test('ends when what its handlers published is delivered, too', async () => {
@@ -128,7 +124,7 @@ describe('drain', () => {
     })
     outbox.ready.push('1')
 
-    expect(await outbox.drain()).toEqual({ acked: 2, retried: 0, lost: 0, isEmpty })
+    expect(await outbox.drain()).toEqual({ ...none, acked: 2, isEmpty })
     expect(handled).toEqual([1, 2])
   })
 
@@ -137,7 +133,7 @@ describe('drain', () => {
     async (hasSubscriber) => {
       const outbox = lifecycleOf({ hasSubscriber })
 
-      expect(await outbox.drain()).toEqual({ acked: 0, retried: 0, lost: 0, isEmpty })
+      expect(await outbox.drain()).toEqual({ ...none, isEmpty })
       expect(outbox.registry.onAdded).toBeNull()
     },
   )
@@ -160,7 +156,7 @@ describe('drain', () => {
     const during = [outbox.registry.onAdded, ended]
     open()
 
-    expect(await drained).toEqual({ acked: 1, retried: 0, lost: 0, isEmpty: false })
+    expect(await drained).toEqual({ ...none, acked: 1, isEmpty: false })
     expect([early, during, outbox.ready]).toEqual([true, [null, false], ['2']])
   })
 
@@ -195,7 +191,7 @@ describe('drain', () => {
     const isRunning = outbox.health().ok
     await outbox.stop()
 
-    expect(drained).toEqual({ acked: 1, retried: 0, lost: 0, isEmpty })
+    expect(drained).toEqual({ ...none, acked: 1, isEmpty })
     expect([isRunning, outbox.starts()]).toEqual([true, 1])
   })
 
@@ -204,7 +200,7 @@ describe('drain', () => {
     outbox.ready.push('1')
     const both = await Promise.all([outbox.drain(), outbox.drain()])
 
-    expect(both).toEqual(Array(2).fill({ acked: 1, retried: 0, lost: 0, isEmpty }))
+    expect(both).toEqual(Array(2).fill({ ...none, acked: 1, isEmpty }))
     expect([outbox.starts(), outbox.registry.onAdded]).toEqual([1, null])
   })
 
@@ -227,7 +223,7 @@ describe('drain', () => {
       open()
       await stopped
 
-      expect(await drained).toEqual({ acked: isStarting ? 0 : 1, retried: 0, lost: 0, isEmpty: false })
+      expect(await drained).toEqual({ ...none, acked: isStarting ? 0 : 1, isEmpty: false })
       expect([before, order.toSorted()]).toEqual([[], ['drained', 'stopped']])
     },
   )

@@ -1,23 +1,14 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { recordedEvents } from '../../../tests/support/recorded-events.ts'
+import { appliedSteps, runnerParts, subscriptionOf } from '../../../tests/support/runner-bench.ts'
 import { runningTimers } from '../../../tests/support/timers.ts'
 import type { Database } from './adapters/executor.ts'
-import type { LogEntry } from './core/log.ts'
-import { resolveSubscribeOptions } from './core/subscribe-options.ts'
 import { createLifecycle } from './lifecycle.ts'
 import type { Clock } from './runtime/clock.ts'
-import type { Registry, RunnerParts } from './runtime/runner.ts'
+import type { Registry } from './runtime/runner.ts'
 import type { Subscription } from './runtime/subscription.ts'
-import { resolveNames } from './sql/names.ts'
-
-const names = resolveNames({ schema: 'public', table: 'outbox' })
-const subscription: Subscription = {
-  queue: 'orders',
-  name: 'ship',
-  handler: () => {},
-  settings: resolveSubscribeOptions(undefined),
-  rules: { queues: null, codec: undefined, maxBodyBytes: 1 },
-}
+import { currentVersion } from './sql/migrations/index.ts'
 
 /** Sleeps until it is woken: nothing in these tests waits for time. */
 const sleepless: Clock = {
@@ -48,12 +39,12 @@ interface Answers {
 }
 
 /** A lifecycle over a database that has a schema and no messages, with a record of what it ran. */
-function lifecycleOf({ steps, claim, subscriptions = [subscription], onIdleError }: Answers = {}) {
+function lifecycleOf({ steps, claim, subscriptions = [subscriptionOf()], onIdleError }: Answers = {}) {
   const ran: string[] = []
-  const log: LogEntry[] = []
+  const { teller, told } = recordedEvents()
   const run = async ({ name }: { name: string }): Promise<readonly object[]> => {
     ran.push(name)
-    if (name === 'read_applied_steps') return steps?.() ?? [{ version: '1', breaking: 'false' }]
+    if (name === 'read_applied_steps') return steps?.() ?? appliedSteps
     if (name === 'read_isolation') return [{ isolation: 'read committed' }]
     await claim?.()
     return []
@@ -66,31 +57,20 @@ function lifecycleOf({ steps, claim, subscriptions = [subscription], onIdleError
     ...(onIdleError && { onIdleError }),
   }
   const registry: Registry = { subscriptions: [...subscriptions], onAdded: null }
-  const parts: RunnerParts = {
-    database,
-    listenDatabase: database,
-    names,
-    wake: 'poll',
-    stopTimeoutMs: 1_000,
-    log: (entry: LogEntry) => log.push(entry),
-    internals: { clock: sleepless },
-  }
+  const parts = runnerParts(database, { telling: teller, internals: { clock: sleepless } })
   const lifecycle = createLifecycle(registry, () => parts)
   return {
     ...lifecycle,
     registry,
     ran,
-    log,
+    told,
     starts: () => ran.filter((name) => name === 'read_applied_steps').length,
   }
 }
 
 /** A start that fails the first time and works afterwards. */
 function failingOnce(): Required<Pick<Answers, 'steps'>> {
-  const answers = [
-    async () => Promise.reject(new Error('no database')),
-    async () => [{ version: '1', breaking: 'false' }],
-  ]
+  const answers = [async () => Promise.reject(new Error('no database')), async () => appliedSteps]
   return { steps: () => (answers.length > 1 ? answers.shift()! : answers[0]!)() }
 }
 
@@ -116,14 +96,12 @@ describe('start', () => {
     const outbox = lifecycleOf({ subscriptions: [] })
     await outbox.start()
     const before = outbox.ran.includes('claim_messages')
-    outbox.registry.onAdded?.(subscription)
+    outbox.registry.onAdded?.(subscriptionOf())
     await settled()
     await outbox.stop()
 
     expect([before, outbox.ran.includes('claim_messages')]).toEqual([false, true])
-    expect(outbox.log).toMatchObject([
-      { level: 'warn', message: expect.stringContaining('without subscribers') },
-    ])
+    expect(outbox.told[0]).toMatchObject({ kind: 'warning', code: 'no_subscribers' })
   })
 
   test('a start that fails tells its caller, and the next one starts afresh', async () => {
@@ -135,7 +113,7 @@ describe('start', () => {
     expect(outbox.starts()).toBe(2)
   })
 
-  test('an idle connection that breaks is logged while it runs, and nobody listens after it', async () => {
+  test('an idle connection that breaks is told of while it runs, and nobody listens after it', async () => {
     const listeners = new Set<(error: unknown) => void>()
     const onIdleError = (listener: (error: unknown) => void) => {
       listeners.add(listener)
@@ -148,7 +126,13 @@ describe('start', () => {
     const during = listeners.size
     await outbox.stop()
 
-    expect(outbox.log).toMatchObject([{ level: 'warn', message: 'an idle connection broke', error: broken }])
+    expect(outbox.told).toContainEqual({
+      kind: 'warning',
+      code: 'idle_connection_lost',
+      message: 'an idle connection broke',
+      fields: {},
+      error: broken,
+    })
     expect([during, listeners.size]).toEqual([1, 0])
   })
 
@@ -163,21 +147,9 @@ describe('start', () => {
 
   test.each([
     [[], 'OUTBOX_SCHEMA_OUTDATED'],
-    [
-      [
-        { version: '1', breaking: 'false' },
-        { version: '2', breaking: 'true' },
-      ],
-      'OUTBOX_SCHEMA_NEWER',
-    ],
+    [[...appliedSteps, { version: `${currentVersion + 1}`, breaking: 'true' }], 'OUTBOX_SCHEMA_NEWER'],
     // Compared as numbers: as texts, '10' would come before '2'.
-    [
-      [
-        { version: '1', breaking: 'false' },
-        { version: '10', breaking: 'true' },
-      ],
-      'OUTBOX_SCHEMA_NEWER',
-    ],
+    [[...appliedSteps, { version: '10', breaking: 'true' }], 'OUTBOX_SCHEMA_NEWER'],
   ])('on a schema of another version is refused (case %#)', async (steps, code) => {
     await expect(lifecycleOf({ steps: async () => steps }).start()).rejects.toMatchObject({ code })
   })
@@ -222,7 +194,7 @@ describe('stop', () => {
 
   test('during a start waits for it, then stops it', async () => {
     const { opened, open } = gate()
-    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: '1', breaking: 'false' }]) })
+    const outbox = lifecycleOf({ steps: () => opened.then(() => appliedSteps) })
     const order: string[] = []
     const started = outbox.start().then(() => order.push('started'))
     const stopped = outbox.stop().then(() => order.push('stopped'))
@@ -308,7 +280,7 @@ describe('run', () => {
 
   test('a signal that aborts during the start ends the run after it', async () => {
     const { opened, open } = gate()
-    const outbox = lifecycleOf({ steps: () => opened.then(() => [{ version: '1', breaking: 'false' }]) })
+    const outbox = lifecycleOf({ steps: () => opened.then(() => appliedSteps) })
     const shutdown = new AbortController()
     const run = outbox.run({ signal: shutdown.signal })
     shutdown.abort()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LogEntry, Logger } from './core/log.ts'
+import { defineSubscriber } from './define-subscriber.ts'
 import { createOutbox } from './outbox.ts'
 
 const tx = { query: async () => [], inTransaction: true }
@@ -92,13 +93,39 @@ describe('subscribe', () => {
     )
     expect(() => outbox.subscribe('email' as never, () => {})).toThrow(/did you mean "emails"/)
     expect(() => outbox.subscribe('emails', {} as never)).toThrow(/expected `handler` to be a function/)
+    expect(() => outbox.subscribeBatch('orders', () => {})).toThrow(/already has a subscriber/)
+  })
+
+  test('takes subscribers, too, and registers all of a list or none', () => {
+    const queues = { orders: {}, emails: {} }
+    const outbox = createOutbox({ queues })
+    const both = [defineSubscriber(queues, 'emails', () => {}), defineSubscriber(queues, 'orders', () => {})]
+    outbox.subscribe('orders', () => {})
+
+    expect(() => outbox.subscribe(both)).toThrow(/"orders".* already has a subscriber/)
+    expect(() => outbox.subscribe(both.slice(0, 1))).not.toThrow()
+  })
+})
+
+describe('deadLetters', () => {
+  test('cannot be changed, and are asked of the database that the outbox was given', async () => {
+    const { deadLetters } = createOutbox()
+    const asked = [
+      deadLetters.list(),
+      deadLetters.get('0190163d-8694-739b-9aea-966c26f8ad91'),
+      deadLetters.count(),
+      deadLetters.replay('0190163d-8694-739b-9aea-966c26f8ad91', { by: 'ann' }),
+    ]
+
+    for (const one of asked) await expect(one).rejects.toMatchObject({ code: 'OUTBOX_NO_DATABASE' })
+    expect(Object.isFrozen(deadLetters)).toBe(true)
   })
 })
 
 describe('a logger', () => {
   /** An outbox that says, when it starts, that it has no subscribers, and that its client cannot listen. */
   function startWith(logger: Logger) {
-    const database = { ...own, query: async () => [{ version: '1', breaking: 'false' }] }
+    const database = { ...own, query: async () => [{ version: '1000', breaking: 'false' }] }
     return createOutbox({ database, logger }).start()
   }
 

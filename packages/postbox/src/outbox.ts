@@ -2,28 +2,28 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Database } from './adapters/executor.ts'
 import { recogniseDatabase, recogniseHandle } from './adapters/recognise.ts'
 import type { DatabaseLike, PooledDatabase, TransactionLike } from './adapters/transaction-like.ts'
-import { consoleLogger } from './console-logger.ts'
+import type { BatchOptions } from './core/batch-options.ts'
 import { OutboxError } from './core/errors.ts'
-import type { Context, Handler } from './core/handler.ts'
-import type { Logger } from './core/log.ts'
-import type { Message } from './core/message.ts'
+import type { BatchContext, Context, Handler, MessageFrom } from './core/handler.ts'
 import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } from './core/outbox-options.ts'
 import type { PublishOptions } from './core/publish-options.ts'
-import { assertQueue } from './core/queue-name.ts'
 import type { Bodies, BodiesOf, QueueMap } from './core/queues.ts'
 import type { SchemaSqlOptions } from './core/schema-sql-options.ts'
-import { show } from './core/show.ts'
-import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
+import type { SubscribeOptions } from './core/subscribe-options.ts'
+import type { Subscriber } from './core/subscriber.ts'
 import { uuidV7 } from './core/uuid.ts'
-import { callable, expected, isRecord } from './core/validate.ts'
+import { isRecord } from './core/validate.ts'
+import type { DeadLetters } from './dead-letters.ts'
 import { lazyLifecycle } from './lazy-lifecycle.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
 import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
-import type { Registry, RunnerParts } from './runtime/runner.ts'
+import type { Registry } from './runtime/runner.ts'
 import type { Stats } from './runtime/stats.ts'
 import type { Internals } from './runtime/works.ts'
 import { resolveNames } from './sql/names.ts'
+import type { Store, StoreParts } from './store.ts'
+import { type SubscribeArguments, type Subscribing, subscribe, subscribeBatch } from './subscribe.ts'
 
 export interface OutboxOptions<M extends QueueMap = QueueMap> extends OutboxSettingsInput<M> {
   /**
@@ -46,12 +46,23 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
   within<H, T>(tx: TransactionLike<H>, work: () => Promise<T>): Promise<T>
   /** The publisher of the enclosing `within`. */
   readonly current: Publisher<B>
-  /** Runs `handler` for each message of the queue, in this process, once the outbox is started. */
+  /** Runs `handler` for each message of the queue (or queues), in this process, once the outbox is started. */
   subscribe<Q extends keyof B & string>(
-    queue: Q,
-    handler: Handler<Q, B[Q]['out']>,
+    queues: Q | readonly Q[],
+    // Not `Handler<Q, B>`, of which the compiler would print the whole map before the message.
+    handler: (message: MessageFrom<B, Q>, context: Context<B>) => unknown,
     options?: SubscribeOptions,
   ): void
+  /** The same for what `defineSubscriber` has made: all of a list, or none when one of them is refused. */
+  subscribe(subscribers: Subscriber<B> | readonly Subscriber<B>[]): void
+  /** Runs `handler` for many messages of the queue at once. */
+  subscribeBatch<Q extends keyof B & string>(
+    queue: Q,
+    handler: (messages: readonly MessageFrom<B, Q>[], context: BatchContext<B>) => unknown,
+    options?: BatchOptions,
+  ): void
+  /** The messages that were given up: to look at, and to replay. */
+  readonly deadLetters: DeadLetters
   /** What waits in each queue that is defined or subscribed to. One statement, whose cost does not grow with the queues' lengths. */
   stats(): Promise<Stats>
   /** Creates or updates the tables. Safe to call from every process at once. */
@@ -64,11 +75,10 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
 export type QueueOf<O> = O extends Outbox<infer B> ? keyof B & string : never
 
 /** The message that handlers of a queue receive: `MessageOf<typeof outbox, 'orders'>`. */
-export type MessageOf<O, Q extends QueueOf<O>> =
-  O extends Outbox<infer B> ? (Q extends unknown ? Message<Q, B[Q]['out']> : never) : never
+export type MessageOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? MessageFrom<B, Q> : never
 
 /** A named handler function's type: `const ship: HandlerOf<typeof outbox, 'orders'> = …`. */
-export type HandlerOf<O, Q extends QueueOf<O>> = (message: MessageOf<O, Q>, context: Context) => unknown
+export type HandlerOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? Handler<Q, B> : never
 
 /**
  * Makes an outbox. Nothing is connected until something is published or started.
@@ -83,27 +93,13 @@ export function createOutbox<const M extends QueueMap = QueueMap>(
   const outbox = publishingOf(settings)
   const { database, listenDatabase } = databasesOf(options.database)
   const registry: Registry = { subscriptions: [], onAdded: null }
+  const subscribing: Subscribing = { settings, registry }
   const ambient = new AsyncLocalStorage<unknown>()
-  const migrateNow = async (): Promise<void> => {
-    const { migrate } = await import('./runtime/migrate.ts')
-    await migrate(database(), outbox.names)
+  const loadLifecycle = async (): Promise<Lifecycle> => {
+    const { assembleLifecycle } = await import('./assemble-lifecycle.ts')
+    const internals = internalsOf(options)
+    return assembleLifecycle({ settings, outbox, registry, database, listenDatabase, internals })
   }
-  const readStats = async (): Promise<Stats> => {
-    const { readStats } = await import('./runtime/stats.ts')
-    const served = registry.subscriptions.map(({ queue }) => queue)
-    return readStats(database(), outbox.names, [
-      ...new Set([...Object.keys(settings.queues ?? {}), ...served]),
-    ])
-  }
-  const runnerParts = (): RunnerParts => ({
-    database: database(),
-    listenDatabase: listenDatabase(),
-    names: outbox.names,
-    wake: settings.wake,
-    stopTimeoutMs: settings.stopTimeoutMs,
-    log: loggerOf(settings.logger),
-    internals: internalsOf(options),
-  })
   const created: Outbox = {
     ...transactionPublisher(outbox),
     publishNow: (async (queue: string, body: unknown, given?: PublishOptions) =>
@@ -117,21 +113,43 @@ export function createOutbox<const M extends QueueMap = QueueMap>(
       return ambient.run(tx, work)
     },
     current: bound(outbox, () => ambientOf(ambient)),
-    subscribe: (queue, handler, given) =>
-      subscribe(settings, registry, { queue, handler: handler as SubscribeInput['handler'], options: given }),
-    ...lazyLifecycle(async () => (await import('./lifecycle.ts')).createLifecycle(registry, runnerParts)),
-    stats: readStats,
-    migrate: migrateNow,
-    schemaSql: async (given) => (await import('./runtime/migrate.ts')).schemaSql(outbox.names, given),
+    subscribe: (...given: SubscribeArguments) => subscribe(subscribing, given),
+    subscribeBatch: (...given) => subscribeBatch(subscribing, given),
+    ...lazyLifecycle(loadLifecycle),
+    ...lazyStore({ database, outbox, queues: () => queuesOf(subscribing) }),
   }
   return Object.freeze(created) as unknown as Outbox<BodiesOf<M>>
 }
 
 function publishingOf(settings: OutboxSettings): Publishing {
-  const { queues, codec, maxBodyBytes, generation, wake, schema, table } = settings
+  const { queues, codec, maxBodyBytes, generation, source, wake, schema, table } = settings
+  const { middleware, onEvent, logger } = settings
   const newId = (): string => uuidV7(Date.now(), crypto.getRandomValues(new Uint8Array(16)))
   const names = resolveNames({ schema, table, ...settings.names })
-  return Object.freeze({ queues, codec, maxBodyBytes, generation, wake, newId, names })
+  const rules = { queues, codec, maxBodyBytes, generation, source, newId }
+  return Object.freeze({ ...rules, names, wake, middleware, onEvent, logger })
+}
+
+function queuesOf({ settings, registry }: Subscribing): readonly string[] {
+  const served = registry.subscriptions.flatMap(({ queues }) => queues)
+  return [...new Set([...Object.keys(settings.queues ?? {}), ...served])]
+}
+
+/** The public face of store.ts, which is loaded at the first call. */
+function lazyStore(parts: StoreParts): Pick<Outbox, keyof Store> {
+  const load = async (): Promise<Store> => (await import('./store.ts')).createStore(parts)
+  const letters = async (): Promise<DeadLetters> => (await load()).deadLetters
+  return {
+    deadLetters: Object.freeze<DeadLetters>({
+      list: async (options) => (await letters()).list(options),
+      get: async (id) => (await letters()).get(id),
+      count: async (filter) => (await letters()).count(filter),
+      replay: async (id, options) => (await letters()).replay(id, options),
+    }),
+    stats: async () => (await load()).stats(),
+    migrate: async () => (await load()).migrate(),
+    schemaSql: async (options) => (await load()).schemaSql(options),
+  }
 }
 
 function transactionPublisher(outbox: Publishing): TransactionPublisher<Bodies> {
@@ -147,16 +165,13 @@ function transactionPublisher(outbox: Publishing): TransactionPublisher<Bodies> 
   } as TransactionPublisher<Bodies>
 }
 
-/** The transaction is asked for at each call: `outbox.current` may be kept in a variable. */
+/** The same methods without their first parameter. It is asked for at each call: `outbox.current` may be kept in a variable. */
 function bound(outbox: Publishing, tx: () => unknown): Publisher<Bodies> {
-  return {
-    publish: async (queue: string, body: unknown, options?: PublishOptions) =>
-      publish(outbox, tx(), { queue, body, options }),
-    publishMany: async (queue: string, bodies: readonly unknown[], options?: PublishOptions) =>
-      publishMany(outbox, tx(), { queue, bodies, options }),
-    cancelTimer: async (queue: string, timerId: string) => cancelTimer(outbox, tx(), { queue, timerId }),
-    pending: async (options) => pending(outbox, tx(), options),
-  } as Publisher<Bodies>
+  const methods = Object.entries(transactionPublisher(outbox)).map(([name, method]) => [
+    name,
+    async (...given: unknown[]) => (method as (...all: unknown[]) => unknown)(tx(), ...given),
+  ])
+  return Object.fromEntries(methods)
 }
 
 function ambientOf(ambient: AsyncLocalStorage<unknown>): unknown {
@@ -211,45 +226,4 @@ function outline(given: unknown): string {
   return className === 'Object'
     ? `an object with ${Object.keys(given).join(', ') || 'no members'}`
     : `a ${className}`
-}
-
-interface SubscribeInput {
-  readonly queue: string
-  readonly handler: (message: Message, context: Context) => unknown
-  readonly options: SubscribeOptions | undefined
-}
-
-function subscribe(
-  settings: OutboxSettings,
-  registry: Registry,
-  { queue, handler, options }: SubscribeInput,
-): void {
-  assertQueue(queue, settings.queues)
-  const inHandler = callable(handler)
-  if (inHandler !== null)
-    throw new OutboxError('OUTBOX_INVALID_OPTION', expected('handler', inHandler, handler))
-  const resolved = resolveSubscribeOptions(options, settings.defaults)
-  if (registry.subscriptions.some((subscription) => subscription.queue === queue)) {
-    throw new OutboxError(
-      'OUTBOX_DUPLICATE_SUBSCRIBER',
-      `queue ${show(queue)} already has a subscriber in this outbox`,
-    )
-  }
-  const name = resolved.name ?? (handler.name || queue)
-  const subscription = Object.freeze({ queue, name, handler, settings: resolved, rules: settings })
-  registry.subscriptions.push(subscription)
-  registry.onAdded?.(subscription)
-}
-
-/** A logger that throws must not take a consumer down with it. */
-function loggerOf(given: Logger | false | undefined): Logger {
-  const logger = given === false ? () => {} : (given ?? consoleLogger)
-  return (entry) => {
-    try {
-      // A function that returns a promise passes for a Logger, too.
-      Promise.resolve<unknown>(logger(entry)).catch(() => {})
-    } catch {
-      // There is nowhere left to say it.
-    }
-  }
 }

@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { OutboxEvent } from './core/events.ts'
+import type { LogEntry } from './core/log.ts'
+import type { PublishCall } from './core/middleware.ts'
 import { createOutbox } from './outbox.ts'
 
 const outbox = createOutbox({ queues: { orders: {} }, maxBodyBytes: 100 })
@@ -249,5 +252,125 @@ describe('publishing', () => {
     const attempts = [outbox.publishNow('orders', 1), outbox.start(), outbox.run(), outbox.migrate()]
 
     expect(new Set(await codesOf(attempts))).toEqual(new Set(['OUTBOX_NO_DATABASE']))
+  })
+})
+
+describe('middleware', () => {
+  test('sees as many bodies as there are messages, whatever the caller does to its list meanwhile', async () => {
+    const seen: unknown[] = []
+    const publish = async ({ bodies }: PublishCall): Promise<null[]> => {
+      seen.push(...bodies)
+      return bodies.map(() => null)
+    }
+    const listed = [1, 2]
+    const publishing = createOutbox({ middleware: [{ publish }] }).publishMany(
+      untouched().tx,
+      'orders',
+      listed,
+    )
+    listed.push(3)
+
+    expect(await publishing).toEqual([null, null])
+    expect(seen).toEqual([1, 2])
+  })
+})
+
+describe('published', () => {
+  const row = { id: '0190163d-8694-739b-9aea-966c26f8ad91', seq: '1' }
+  const broken = new Error('connection lost')
+
+  /** An outbox that tells what it publishes, and a transaction that answers with these rows. */
+  function telling(answer: () => Promise<readonly unknown[]>) {
+    const events: OutboxEvent[] = []
+    const outbox = createOutbox({
+      queues: { orders: {} },
+      database: { query: answer, transaction: () => Promise.reject(broken) },
+      onEvent: (event) => events.push(event),
+    })
+    return { events, outbox, tx: { query: answer, inTransaction: true } }
+  }
+
+  // U-MET-07
+  test('is told with count and bytes after the statement, by every way of publishing', async () => {
+    const { events, outbox, tx } = telling(async () => [row])
+    await outbox.publish(tx, 'orders', 'four')
+    await outbox.publishNow('orders', 'four')
+    await outbox.in(tx).publish('orders', 'four')
+
+    const event = { kind: 'published', queue: 'orders', count: 1, bytes: 4, durationMs: expect.any(Number) }
+    expect(events).toEqual([event, event, event])
+    expect(events.every((told) => told.kind === 'published' && told.durationMs >= 0)).toBe(true)
+  })
+
+  test('is told once for a batch, with the rows that were written and the bytes of all bodies', async () => {
+    const { events, outbox, tx } = telling(async () => [row, { ...row, id: 'other' }])
+    await outbox.publishMany(tx, 'orders', ['four', 'three'])
+
+    expect(events).toMatchObject([{ kind: 'published', count: 2, bytes: 9 }])
+  })
+
+  test('counts nothing for a timer that was kept, which is no error', async () => {
+    const { events, outbox, tx } = telling(async () => [])
+    await outbox.publish(tx, 'orders', 1, { timerId: 't' })
+
+    expect(events).toMatchObject([{ count: 0 }])
+    expect(events[0]).not.toHaveProperty('error')
+  })
+
+  test('is told of a statement that failed, with its error, which is thrown as it was', async () => {
+    const { events, outbox, tx } = telling(() => Promise.reject(broken))
+
+    await expect(outbox.publish(tx, 'orders', 'four')).rejects.toBe(broken)
+    expect(events).toMatchObject([{ kind: 'published', count: 0, bytes: 4, error: broken }])
+  })
+
+  test('is not told of what was refused before, nor of a batch of none', async () => {
+    const { events, outbox, tx } = telling(async () => [row])
+    const outside = { ...tx, inTransaction: false }
+    await codesOf([
+      outbox.publish(tx, 'orders', 1n),
+      outbox.publish(outside, 'orders', 1),
+      outbox.publishMany(tx, 'orders', [1n]),
+      outbox.publishMany(tx, 'orders', []),
+    ])
+
+    expect(events).toEqual([])
+  })
+
+  test('puts nothing between the question whether the handle is in a transaction and the statement', async () => {
+    const { outbox } = telling(async () => [row])
+    const order: string[] = []
+    const inTransaction = (): boolean => {
+      order.push('asked')
+      queueMicrotask(() => order.push('a pause'))
+      return true
+    }
+    const query = async (): Promise<readonly unknown[]> => {
+      order.push('sent')
+      return [row]
+    }
+    await outbox.publish({ query, inTransaction }, 'orders', 1)
+
+    expect(order).toEqual(['asked', 'sent', 'a pause'])
+  })
+
+  test('a listener and a logger that both throw change nothing', async () => {
+    const outbox = createOutbox({
+      onEvent: () => expect.fail('onEvent'),
+      logger: () => expect.fail('logger'),
+    })
+    const tx = { query: async () => [row], inTransaction: true }
+
+    expect(await outbox.publish(tx, 'orders', 1)).toEqual(row)
+  })
+
+  test('a listener that throws changes nothing: it is logged', async () => {
+    const logged: LogEntry[] = []
+    const onEvent = (): never => expect.fail('onEvent')
+    const outbox = createOutbox({ onEvent, logger: (entry) => logged.push(entry) })
+    const tx = { query: async () => [row], inTransaction: true }
+
+    expect(await outbox.publish(tx, 'orders', 1)).toEqual(row)
+    expect(logged).toMatchObject([{ level: 'warn', fields: { event: 'published' } }])
   })
 })

@@ -1,25 +1,30 @@
 // Path 1/7 · publish: drafts + the caller's transaction → rows. Never begins, commits or flushes anything of its own.
-import type { Database, Executor, Handle } from './adapters/executor.ts'
+import type { Database, Executor } from './adapters/executor.ts'
 import { recogniseHandle } from './adapters/recognise.ts'
 import { type BatchInput, makeBatch } from './core/batch.ts'
 import { type DraftRules, makeDraft, type Publication } from './core/draft.ts'
 import { OutboxError } from './core/errors.ts'
-import type { PendingMessage, Receipt } from './core/message.ts'
+import type { Logger } from './core/log.ts'
+import type { Draft, PendingMessage, Receipt } from './core/message.ts'
+import type { Publishable, PublishRules, Receipts } from './core/middleware.ts'
 import { assertQueue } from './core/queue-name.ts'
-import { sqlState, sqlStateOf } from './core/sql-state.ts'
 import { anything, assertOptions, assertValue, name, wholeNumber } from './core/validate.ts'
+import type { OnEvent } from './hear.ts'
 import { cancelTimer as cancelTimerStatement } from './sql/cancel-timer.ts'
 import { type InsertedRow, insertMessage, insertMessages } from './sql/insert-messages.ts'
-import { markTransaction, readMark } from './sql/mark-transaction.ts'
 import type { Names } from './sql/names.ts'
-import { orSchemaMissing } from './sql/schema-missing.ts'
 import type { Statement } from './sql/statement.ts'
 import type { Wake } from './sql/wake.ts'
+import type { Tell } from './tell-published.ts'
+import { assertInside, runInside } from './transaction-guard.ts'
 
 /** What publishing needs to know of its outbox. */
-export interface Publishing extends DraftRules {
+export interface Publishing extends DraftRules, PublishRules {
   readonly names: Names
   readonly wake: Wake
+  readonly onEvent: OnEvent | undefined
+  /** As it was given to createOutbox. */
+  readonly logger: Logger | false | undefined
 }
 
 export interface PendingOptions {
@@ -36,10 +41,26 @@ export async function publish(
   publication: Publication,
 ): Promise<Receipt | null> {
   const handle = recogniseHandle(tx)
-  const draft = await makeDraft(outbox, publication)
   const wake = wakeOf(outbox, handle)
-  const rows = await runInside(outbox, handle, (mark) => insertMessage(outbox.names, draft, { wake, mark }))
-  return rows[0] === undefined ? null : receiptOf(rows[0])
+  return publishOne(outbox, publication, (draft, tell) =>
+    runInside(handle, (mark) => {
+      const statement = insertMessage(outbox.names, draft, { wake, mark })
+      return insert(outbox, handle, { drafts: [draft], statement, tell })
+    }),
+  )
+}
+
+/** In a transaction of its own: one statement on a connection of ours is one. */
+export async function publishNow(
+  outbox: Publishing,
+  database: Database,
+  publication: Publication,
+): Promise<Receipt | null> {
+  const wake = wakeOf(outbox, database)
+  return publishOne(outbox, publication, (draft, tell) => {
+    const statement = insertMessage(outbox.names, draft, { wake, mark: null })
+    return insert(outbox, database, { drafts: [draft], statement, tell })
+  })
 }
 
 /** Any number of messages of one queue, one statement. Results stand in the order of the bodies. */
@@ -49,27 +70,50 @@ export async function publishMany(
   input: BatchInput,
 ): Promise<readonly (Receipt | null)[]> {
   const handle = recogniseHandle(tx)
-  const batch = await makeBatch(outbox, input)
+  const batching = makeBatch(outbox, input)
+  // Read now, as the batch has: the caller may change the list while it is awaited.
+  const bodies = Array.isArray(input.bodies) ? [...input.bodies] : []
+  const batch = await batching
   const wake = wakeOf(outbox, handle)
-  if (batch.drafts.length === 0) return assertInside(handle).then(() => [])
-  const rows = await runInside(outbox, handle, (mark) => insertMessages(outbox.names, batch, { wake, mark }))
-  const written = new Map(rows.map((row) => [row.id, receiptOf(row)]))
-  return batch.drafts.map((draft) => written.get(draft.id) ?? null)
+  return through(outbox, { ...batch, bodies }, async (drafts, tell) => {
+    if (drafts.length === 0) return assertInside(handle).then(() => [])
+    const rows = await runInside(handle, (mark) => {
+      const statement = insertMessages(outbox.names, { ...batch, drafts }, { wake, mark })
+      return insert(outbox, handle, { drafts, statement, tell })
+    })
+    const written = new Map(rows.map((row) => [row.id, receiptOf(row)]))
+    return drafts.map((draft) => written.get(draft.id) ?? null)
+  })
 }
 
-/** In a transaction of its own: one statement on a connection of ours is one. */
-export async function publishNow(
+async function publishOne(
   outbox: Publishing,
-  database: Database,
   publication: Publication,
+  write: (draft: Draft, tell: Tell | null) => Promise<readonly InsertedRow[]>,
 ): Promise<Receipt | null> {
-  const draft = await makeDraft(outbox, publication)
-  const rows = await run(
-    outbox,
-    database,
-    insertMessage(outbox.names, draft, { wake: wakeOf(outbox, database), mark: null }),
-  )
-  return rows[0] === undefined ? null : receiptOf(rows[0])
+  const { queue, body } = publication
+  const checked = await makeDraft(outbox, publication)
+  const publishable = { queue, bodies: [body], drafts: [checked] }
+  const [receipt = null] = await through(outbox, publishable, async ([draft = checked], tell) => {
+    const [row] = await write(draft, tell)
+    return [row === undefined ? null : receiptOf(row)]
+  })
+  return receipt
+}
+
+/**
+ * Through the middleware, and told of where somebody hears. What that takes is loaded when it is asked for, and before the handle is
+ * asked whether it is in a transaction: nothing may come between that and the statement.
+ */
+async function through(
+  outbox: Publishing,
+  publishable: Publishable,
+  write: (drafts: readonly Draft[], tell: Tell | null) => Promise<Receipts>,
+): Promise<Receipts> {
+  const tell = outbox.onEvent === undefined ? null : (await import('./tell-published.ts')).tellPublished
+  if (outbox.middleware.every(({ publish }) => publish === undefined)) return write(publishable.drafts, tell)
+  const { publishThrough } = await import('./core/middleware.ts')
+  return publishThrough(outbox, publishable, (drafts) => write(drafts, tell))
 }
 
 /** True when this call deleted the waiting timer; final when the caller commits. */
@@ -82,7 +126,7 @@ export async function cancelTimer(
   assertQueue(queue, outbox.queues)
   assertValue('OUTBOX_INVALID_OPTION', { label: 'timerId', check: name(1024), value: timerId })
   const cancel = (mark: string | null) => cancelTimerStatement(outbox.names, { queue, timerId, mark })
-  const rows = await runInside(outbox, handle, cancel)
+  const rows = await runInside(handle, (mark) => run(outbox, handle, cancel(mark)))
   return rows.length > 0
 }
 
@@ -101,54 +145,27 @@ export async function pending(
     import('./sql/peek-pending.ts'),
     import('./pending.ts'),
   ])
-  const rows = await runInside(outbox, handle, (mark) => peekPending(outbox.names, { queue, limit, mark }))
+  const rows = await runInside(handle, (mark) =>
+    run(outbox, handle, peekPending(outbox.names, { queue, limit, mark })),
+  )
   return rows.map((row) => pendingMessage(outbox, row))
 }
 
-// The same for all: messages published at once on one connection must not take each other's mark for the end of the transaction.
-const mark = 'open'
+interface Insert {
+  readonly drafts: readonly Draft[]
+  readonly statement: Statement<InsertedRow>
+  /** null: nobody hears. */
+  readonly tell: Tell | null
+}
 
-/**
- * Runs a statement in the caller's transaction, or refuses: outside one the message would be committed on its own, whatever becomes of
- * the caller's rows. The handle is asked and the statement sent without a pause between, so that nothing can come between. Where the
- * handle cannot tell, the statement itself finds out by a mark, which costs one more round trip.
- */
-async function runInside<Row>(
+/** Runs the statement that writes them, and tells of it. */
+async function insert(
   outbox: Publishing,
-  handle: Handle,
-  make: (mark: string | null) => Statement<Row>,
-): Promise<readonly Row[]> {
-  const state = handle.transactionState()
-  if (state.inside === false) throw notInTransaction(handle, state.because)
-  if (state.inside === true) return run(outbox, handle, make(null))
-  await markOpen(handle)
-  const rows = await run(outbox, handle, make(mark))
-  if (rows.length === 0) await assertMarked(handle)
-  return rows
-}
-
-/** The check alone, for an empty batch. */
-async function assertInside(handle: Handle): Promise<void> {
-  const state = handle.transactionState()
-  if (state.inside === false) throw notInTransaction(handle, state.because)
-  if (state.inside === true) return
-  await markOpen(handle)
-  await assertMarked(handle)
-}
-
-/** In a transaction that has failed, the mark fails first: nothing else is sent. */
-async function markOpen(handle: Handle): Promise<void> {
-  try {
-    await handle.run(markTransaction(mark))
-  } catch (error) {
-    if (sqlStateOf(error) !== sqlState.failedTransaction) throw error
-    throw notInTransaction(handle, 'its transaction has already failed: ROLLBACK first')
-  }
-}
-
-async function assertMarked(handle: Handle): Promise<void> {
-  const [row] = await handle.run(readMark(mark))
-  if (row?.inside !== 'true') throw notInTransaction(handle, 'no transaction is open on this connection')
+  executor: Executor,
+  { drafts, statement, tell }: Insert,
+): Promise<readonly InsertedRow[]> {
+  const send = () => run(outbox, executor, statement)
+  return tell === null ? send() : tell(outbox, drafts, send)
 }
 
 /** Only the database can fail here: the input was checked. Tables that were never made are the commonest reason. */
@@ -160,13 +177,10 @@ async function run<Row>(
   try {
     return await executor.run(statement)
   } catch (error) {
-    throw orSchemaMissing(error, outbox.names.messages)
+    // What it means is loaded when something failed; where that fails, too, the error itself must not be lost.
+    const meaning = await import('./sql/schema-missing.ts').catch(() => null)
+    throw meaning === null ? error : meaning.orSchemaMissing(error, outbox.names.messages)
   }
-}
-
-function notInTransaction(handle: Handle, because: string): OutboxError {
-  const sentence = `the ${handle.client} handle is not inside a transaction: ${because}`
-  return new OutboxError('OUTBOX_NOT_IN_TRANSACTION', sentence)
 }
 
 function wakeOf(outbox: Publishing, handle: { readonly singleSession: boolean }): Wake {

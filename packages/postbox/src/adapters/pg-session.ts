@@ -1,4 +1,4 @@
-import type { Hearing, Listening, Session } from './executor.ts'
+import type { Executor, Hearing, Listening, Session } from './executor.ts'
 import { quoted } from './quoted.ts'
 import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
@@ -13,6 +13,28 @@ interface PoolClient extends Queryable {
   release(destroy?: boolean): void
   on(event: string, listener: (event: never) => void): unknown
   removeListener(event: string, listener: (event: never) => void): unknown
+}
+
+/** One transaction on a connection of the pool. */
+export async function inTransaction<T>(pool: PgPool, work: (tx: Executor) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  // A connection that breaks between two statements is an `error` event, which ends the process when nobody listens. The next
+  // statement fails with the same cause, and that is where it is handled.
+  const ignore = (): void => {}
+  client.on('error', ignore)
+  try {
+    await client.query('begin isolation level read committed', [])
+    const result = await work(rowsExecutor(client))
+    await client.query('commit', [])
+    client.removeListener('error', ignore)
+    client.release()
+    return result
+  } catch (error) {
+    // Closing the connection rolls back whatever state it is in, and works on a broken one, too. The listener stays on it: it may
+    // still have something to say while it closes.
+    client.release(true)
+    throw error
+  }
 }
 
 /** A connection of the pool that is ours until it is given back. */

@@ -1,4 +1,4 @@
-import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
+import type { Database, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
 import type { PgPool } from './pg-session.ts'
 import { type Queryable, rowsExecutor } from './rows-executor.ts'
@@ -37,8 +37,8 @@ function database(candidate: object): Database | null {
     ...rowsExecutor(candidate),
     singleSession: false,
     capacity: capacityOf(candidate),
-    transaction: (work) => inTransaction(candidate, work),
-    // Imported when an outbox starts: a service that only publishes does not carry it.
+    // What needs a connection of its own is imported when it is needed: a service that only publishes does not carry it.
+    transaction: async (work) => (await import('./pg-session.ts')).inTransaction(candidate, work),
     connect: async (lost) => (await import('./pg-session.ts')).connect(candidate, lost),
     listen: async (channels, hearing) =>
       (await import('./pg-session.ts')).listen(candidate, channels, hearing),
@@ -46,27 +46,6 @@ function database(candidate: object): Database | null {
       candidate.on('error', listener)
       return () => candidate.removeListener('error', listener)
     },
-  }
-}
-
-async function inTransaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
-  const client = await pool.connect()
-  // A connection that breaks between two statements is an `error` event, which ends the process when nobody listens. The next
-  // statement fails with the same cause, and that is where it is handled.
-  const ignore = (): void => {}
-  client.on('error', ignore)
-  try {
-    await client.query('begin isolation level read committed', [])
-    const result = await work(rowsExecutor(client))
-    await client.query('commit', [])
-    client.removeListener('error', ignore)
-    client.release()
-    return result
-  } catch (error) {
-    // Closing the connection rolls back whatever state it is in, and works on a broken one, too. The listener stays on it: it may
-    // still have something to say while it closes.
-    client.release(true)
-    throw error
   }
 }
 

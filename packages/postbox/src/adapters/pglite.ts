@@ -1,6 +1,6 @@
 import type { Database, Handle, Recogniser, TransactionState } from './executor.ts'
 import { hasMethods } from './members.ts'
-import { quoted } from './quoted.ts'
+import type { ListeningPGlite } from './pglite-listen.ts'
 import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** PGlite: the `tx` of `db.transaction` as handle, `db` as database. */
@@ -10,9 +10,7 @@ interface Transaction extends Queryable {
   readonly closed: boolean
 }
 
-interface PGlite extends Queryable {
-  /** The name of the channel as SQL: it is not quoted for us. */
-  listen(channel: string, onNotify: (payload: string) => void): Promise<() => Promise<void>>
+interface PGlite extends ListeningPGlite {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>
 }
 
@@ -34,15 +32,8 @@ function database(candidate: object): Database | null {
     ...rowsExecutor(db),
     singleSession: true,
     capacity: null,
-    listen: async (channels, hearing) => {
-      const unlisten = await Promise.all(
-        channels.map((channel) =>
-          db.listen(quoted(channel), (payload) => hearing.notified(channel, payload)),
-        ),
-      )
-      const end = async (): Promise<void> => void (await Promise.allSettled(unlisten.map((stop) => stop())))
-      return { ...rowsExecutor(db), end, destroy: () => void end() }
-    },
+    // Imported when an outbox starts: a service that only publishes does not carry it.
+    listen: async (channels, hearing) => (await import('./pglite-listen.ts')).listen(db, channels, hearing),
     transaction: (work) => db.transaction((tx) => work(rowsExecutor(tx))),
   }
 }

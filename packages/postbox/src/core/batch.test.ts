@@ -8,6 +8,7 @@ const rules: DraftRules = {
   codec: undefined,
   maxBodyBytes: 1_048_576,
   generation: null,
+  source: null,
   newId: () => `0190163d-8694-739b-9aea-${String(made++).padStart(12, '0')}`,
 }
 const id = '0190163d-8694-739b-9aea-966c26f8ad91'

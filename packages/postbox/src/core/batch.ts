@@ -65,7 +65,7 @@ function agreedConflict(drafts: readonly Draft[]): Conflict {
 /** A batch travels as one JSON value, which Postgres limits to 256 MiB, and says so inside the caller's transaction. */
 const mostBytes = 250_000_000
 
-function assertFits(drafts: readonly Draft[]): void {
+export function assertFits(drafts: readonly Draft[]): void {
   const bytes = drafts.reduce((sum, draft) => sum + sizeInBatch(draft), 0)
   if (bytes <= mostBytes) return
   const sentence = `expected a batch to be at most ${mostBytes} bytes as JSON (bodies in base64), got ${bytes} bytes: publish it in parts`

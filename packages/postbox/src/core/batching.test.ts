@@ -1,52 +1,53 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { batchesOf, compareSeq, halves, type SettlementBatch, type Waiting } from './batching.ts'
-import type { Lease } from './lease.ts'
-import type { Settlement } from './settlement.ts'
+import { acked, dead, failed, followed, released, snoozed } from '../../../../tests/support/settlements.ts'
+import {
+  type BatchKind,
+  batchesOf,
+  compareSeq,
+  type Entry,
+  halves,
+  mostRefusals,
+  type SettlementBatch,
+} from './batching.ts'
 
-type Write = Settlement['write']
+const makers = {
+  delete: acked,
+  release: released,
+  snooze: snoozed,
+  reschedule: failed,
+  follow: followed,
+  bury: dead,
+  quarantine: dead,
+} as const satisfies Record<BatchKind, unknown>
 
-function leaseOf(seq: string): Lease {
-  return {
-    token: '0190163d-8694-739b-9aea-966c26f8ad91',
-    id: '0190163d-8694-739b-9aea-966c26f8ad92',
-    seq,
-    queue: 'orders',
-    key: null,
-    body: new Uint8Array(0),
-    headers: {},
-    attempt: 1,
-    deliveries: 1,
-    createdAt: new Date(0),
-    generation: null,
-  }
+const kinds = Object.keys(makers) as BatchKind[]
+const goingBack: readonly BatchKind[] = ['release', 'snooze', 'reschedule']
+
+interface Given {
+  readonly maxBatch?: number
+  readonly timerId?: string | null
 }
 
-function settlementOf(write: Write, seq: string): Settlement {
-  const lease = leaseOf(seq)
-  const failed = { lease, error: 'bad', thrown: null }
-  switch (write) {
-    case 'reschedule':
-      return { write, ...failed, delayMs: 1 }
-    case 'bury':
-      return { write, ...failed, reason: 'rejected' }
-    default:
-      return { write, lease }
-  }
+function entryOf(kind: BatchKind, seq: string, { maxBatch = 1_000, timerId = null }: Given = {}): Entry {
+  const refusals = kind === 'quarantine' ? mostRefusals : 0
+  return { settlement: makers[kind](seq, { timerId }), maxBatch, refusals }
 }
 
-function waitingFor(write: Write, maxBatch: number, ...seqs: readonly string[]): Waiting[] {
-  return seqs.map((seq) => ({ settlement: settlementOf(write, seq), maxBatch }))
-}
+const entriesOf = (kind: BatchKind, maxBatch: number, ...seqs: readonly string[]): Entry[] =>
+  seqs.map((seq) => entryOf(kind, seq, { maxBatch }))
+
+const seqsOf = ({ entries }: SettlementBatch): string[] => entries.map((one) => one.settlement.lease.seq)
 
 /** Each batch as its kind and its seqs. */
 function summaryOf(batches: readonly SettlementBatch[]): unknown[] {
-  return batches.map(({ write, settlements }) => [write, ...settlements.map(({ lease }) => lease.seq)])
+  return batches.map((batch) => [batch.kind, ...seqsOf(batch)])
 }
 
 const batchOf = (...seqs: readonly string[]): SettlementBatch => ({
-  write: 'delete',
-  settlements: seqs.map((seq) => settlementOf('delete', seq)),
+  kind: 'delete',
+  isNamed: false,
+  entries: entriesOf('delete', 1_000, ...seqs),
 })
 
 describe('batchesOf', () => {
@@ -54,29 +55,30 @@ describe('batchesOf', () => {
     expect(batchesOf([])).toEqual([])
   })
 
-  test('deletes go first, then releases, reschedules and burials, whatever came first', () => {
-    const waiting = (['bury', 'reschedule', 'release', 'delete'] as const).flatMap((write, index) =>
-      waitingFor(write, 1_000, `${index}`),
-    )
+  test('deletes go first, then what goes back, then what may be refused, whatever came first', () => {
+    const entries = kinds.toReversed().map((kind, index) => entryOf(kind, `${index}`))
 
-    expect(summaryOf(batchesOf(waiting))).toEqual([
-      ['delete', '3'],
-      ['release', '2'],
-      ['reschedule', '1'],
-      ['bury', '0'],
+    expect(summaryOf(batchesOf(entries))).toEqual([
+      ['delete', '6'],
+      ['release', '5'],
+      ['snooze', '4'],
+      ['reschedule', '3'],
+      ['follow', '2'],
+      ['bury', '1'],
+      ['quarantine', '0'],
     ])
   })
 
   test('settlements of one kind go together, in the order of seq as a number and not as text', () => {
-    const waiting = waitingFor('delete', 1_000, '100', '9', '9007199254740993', '10', '9007199254740992')
+    const entries = entriesOf('delete', 1_000, '100', '9', '9007199254740993', '10', '9007199254740992')
 
-    expect(summaryOf(batchesOf(waiting))).toEqual([
+    expect(summaryOf(batchesOf(entries))).toEqual([
       ['delete', '9', '10', '100', '9007199254740992', '9007199254740993'],
     ])
   })
 
   test('a batch of more than the most is written by several statements, the lowest seqs first', () => {
-    expect(summaryOf(batchesOf(waitingFor('delete', 2, '5', '3', '1', '4', '2')))).toEqual([
+    expect(summaryOf(batchesOf(entriesOf('delete', 2, '5', '3', '1', '4', '2')))).toEqual([
       ['delete', '1', '2'],
       ['delete', '3', '4'],
       ['delete', '5'],
@@ -84,17 +86,17 @@ describe('batchesOf', () => {
   })
 
   test('a batch of exactly the most is one statement', () => {
-    expect(summaryOf(batchesOf(waitingFor('delete', 3, '1', '2', '3')))).toEqual([['delete', '1', '2', '3']])
+    expect(summaryOf(batchesOf(entriesOf('delete', 3, '1', '2', '3')))).toEqual([['delete', '1', '2', '3']])
   })
 
   test('who may be written with one other is not written with more because others may', () => {
-    const waiting = [
-      ...waitingFor('delete', 1_000, '1', '4'),
-      ...waitingFor('delete', 2, '2', '3', '5'),
-      ...waitingFor('bury', 2, '6'),
+    const entries = [
+      ...entriesOf('delete', 1_000, '1', '4'),
+      ...entriesOf('delete', 2, '2', '3', '5'),
+      ...entriesOf('bury', 2, '6'),
     ]
 
-    expect(summaryOf(batchesOf(waiting))).toEqual([
+    expect(summaryOf(batchesOf(entries))).toEqual([
       ['delete', '1', '4'],
       ['delete', '2', '3'],
       ['delete', '5'],
@@ -103,46 +105,107 @@ describe('batchesOf', () => {
   })
 
   test('a most of one is a statement for each', () => {
-    expect(summaryOf(batchesOf(waitingFor('reschedule', 1, '2', '1')))).toEqual([
+    expect(summaryOf(batchesOf(entriesOf('reschedule', 1, '2', '1')))).toEqual([
       ['reschedule', '1'],
       ['reschedule', '2'],
     ])
   })
 
-  test('the settlements themselves are passed on, and the list of those that wait is left as it was', () => {
-    const waiting = waitingFor('delete', 1_000, '2', '1')
-    const before = [...waiting]
-    const [batch] = batchesOf(waiting)
+  test('the entries themselves are passed on, and the list of those that wait is left as it was', () => {
+    const entries = entriesOf('delete', 1_000, '2', '1')
+    const before = [...entries]
+    const [batch] = batchesOf(entries)
 
-    expect(waiting).toEqual(before)
-    expect(batch?.settlements[0]).toBe(waiting[1]?.settlement)
-    expect(batch?.settlements[1]).toBe(waiting[0]?.settlement)
+    expect(entries).toEqual(before)
+    expect(batch?.entries[0]).toBe(entries[1])
+    expect(batch?.entries[1]).toBe(entries[0])
   })
 
-  test('each settlement is in exactly one batch, of its kind, no larger than it allows, sorted', () => {
+  // The statement that publishes is the longer one, and may be refused: who publishes nothing must not wait for it.
+  test('a delete that publishes is not written with those that do not', () => {
+    const entries = [entryOf('follow', '1'), entryOf('delete', '2'), entryOf('follow', '3')]
+
+    expect(summaryOf(batchesOf(entries))).toEqual([
+      ['delete', '2'],
+      ['follow', '1', '3'],
+    ])
+  })
+
+  test.each([
+    [0, 'bury'],
+    [mostRefusals - 1, 'bury'],
+    [mostRefusals, 'quarantine'],
+    [mostRefusals + 1, 'quarantine'],
+  ])('a burial that was refused %d times: %s', (refusals, kind) => {
+    expect(summaryOf(batchesOf([{ ...entryOf('bury', '1'), refusals }]))).toEqual([[kind, '1']])
+  })
+
+  test('a burial is refused three times before it is given up', () => {
+    expect(mostRefusals).toBe(3)
+  })
+
+  test.each(goingBack)('%s: timers go apart from the rest, and take their names with them', (kind) => {
+    const entries = [
+      entryOf(kind, '1'),
+      entryOf(kind, '2', { timerId: 'daily' }),
+      entryOf(kind, '3'),
+      entryOf(kind, '4', { timerId: '' }),
+    ]
+    const named = batchesOf(entries).map((batch) => [batch.isNamed, ...seqsOf(batch)])
+
+    expect(named).toEqual([
+      [false, '1', '3'],
+      [true, '2', '4'],
+    ])
+  })
+
+  test.each(kinds.filter((kind) => !goingBack.includes(kind)))(
+    '%s: a timer that does not come back needs no name, and goes with the rest',
+    (kind) => {
+      const entries = [entryOf(kind, '1'), entryOf(kind, '2', { timerId: 'daily' })]
+
+      expect(batchesOf(entries).map((batch) => [batch.isNamed, ...seqsOf(batch)])).toEqual([
+        [false, '1', '2'],
+      ])
+    },
+  )
+
+  test('each entry is in exactly one batch, of its kind and name, no larger than it allows, sorted', () => {
     const one = fc.record({
-      write: fc.constantFrom<Write>('delete', 'release', 'reschedule', 'bury'),
+      kind: fc.constantFrom(...kinds),
       maxBatch: fc.integer({ min: 1, max: 4 }),
+      timerId: fc.constantFrom(null, 'daily'),
     })
 
     fc.assert(
       fc.property(fc.array(one, { maxLength: 40 }), (given) => {
-        const waiting = given.flatMap(({ write, maxBatch }, seq) => waitingFor(write, maxBatch, `${seq}`))
-        const batches = batchesOf(waiting)
-        const mostOf = new Map(waiting.map(({ settlement, maxBatch }) => [settlement, maxBatch]))
-        const written = batches.flatMap(({ settlements }) => settlements)
+        const entries = given.map(({ kind, ...rest }, seq) => entryOf(kind, `${seq}`, rest))
+        const kindOf = new Map(entries.map((entry, index) => [entry, given[index]?.kind]))
+        const batches = batchesOf(entries)
+        const written = batches.flatMap((batch) => batch.entries)
 
-        expect(new Set(written)).toEqual(new Set(mostOf.keys()))
-        expect(written).toHaveLength(waiting.length)
-        for (const { write, settlements } of batches) {
-          const seqs = settlements.map(({ lease }) => Number(lease.seq))
-          expect(settlements.length).toBeGreaterThan(0)
-          expect(settlements.every((settlement) => settlement.write === write)).toBe(true)
-          expect(settlements.every((settlement) => settlements.length <= (mostOf.get(settlement) ?? 0))).toBe(
-            true,
-          )
+        expect(new Set(written)).toEqual(new Set(entries))
+        expect(written).toHaveLength(entries.length)
+        for (const batch of batches) {
+          const isNamed = ({ settlement }: Entry): boolean =>
+            goingBack.includes(batch.kind) && settlement.lease.timerId !== null
+          const seqs = seqsOf(batch).map(Number)
+          expect(batch.entries.length).toBeGreaterThan(0)
+          expect(batch.entries.every((entry) => kindOf.get(entry) === batch.kind)).toBe(true)
+          expect(batch.entries.every((entry) => isNamed(entry) === batch.isNamed)).toBe(true)
+          expect(batch.entries.every(({ maxBatch }) => batch.entries.length <= maxBatch)).toBe(true)
           expect(seqs).toEqual([...seqs].sort((a, b) => a - b))
         }
+      }),
+    )
+  })
+
+  test('no more statements than it takes', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 9 }), (count, maxBatch) => {
+        const seqs = Array.from({ length: count }, (_, seq) => `${seq}`)
+
+        expect(batchesOf(entriesOf('bury', maxBatch, ...seqs))).toHaveLength(Math.ceil(count / maxBatch))
       }),
     )
   })
@@ -176,6 +239,15 @@ describe('halves', () => {
     expect(summaryOf(halves(batchOf(...seqs)))).toEqual(expected)
   })
 
+  test.each([true, false])('are as the whole was: named %s', (isNamed) => {
+    const whole: SettlementBatch = { ...batchOf('1', '2'), kind: 'snooze', isNamed }
+
+    expect(halves(whole)).toMatchObject([
+      { kind: 'snooze', isNamed },
+      { kind: 'snooze', isNamed },
+    ])
+  })
+
   // A batch that did not get smaller would be halved for ever.
   test('every half of two or more is smaller, none is empty, nothing is lost and the order stays', () => {
     fc.assert(
@@ -184,8 +256,8 @@ describe('halves', () => {
         const both = halves(batch)
 
         expect(both).toHaveLength(2)
-        expect(both.every(({ settlements: { length } }) => length > 0 && length < count)).toBe(true)
-        expect(both.flatMap(({ settlements }) => settlements)).toEqual(batch.settlements)
+        expect(both.every(({ entries: { length } }) => length > 0 && length < count)).toBe(true)
+        expect(both.flatMap(({ entries }) => entries)).toEqual(batch.entries)
       }),
     )
   })

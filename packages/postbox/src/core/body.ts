@@ -1,5 +1,5 @@
 import { type Codec, decodeBody, encodeBody } from './codec.ts'
-import { describeError } from './describe-error.ts'
+import { errorText } from './error-text.ts'
 import { OutboxError } from './errors.ts'
 import { isTypeOnly, type QueueMap } from './queues.ts'
 import { show } from './show.ts'
@@ -65,7 +65,7 @@ export function decodeStored(rules: BodyRules, queue: string, stored: StoredBody
     const type = stored.contentType ?? 'JSON'
     throw invalid(
       queue,
-      `${stored.bytes.byteLength} bytes cannot be decoded as ${type} (${describeError(cause)})`,
+      `${stored.bytes.byteLength} bytes cannot be decoded as ${type} (${errorText(cause)})`,
       cause,
     )
   }
@@ -80,7 +80,7 @@ async function runSchema(
   try {
     result = await schema['~standard'].validate(value)
   } catch (cause) {
-    throw invalid(queue, `its schema threw ${show(describeError(cause))} for ${show(value)}`, cause)
+    throw invalid(queue, `its schema threw ${show(errorText(cause))} for ${show(value)}`, cause)
   }
   if (isRecord(result)) return result as unknown as SchemaResult<unknown>
   throw invalid(queue, `its schema answered ${show(result)} for ${show(value)}`)

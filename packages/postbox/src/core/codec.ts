@@ -1,4 +1,4 @@
-import { describeError } from './describe-error.ts'
+import { errorText } from './error-text.ts'
 import { toJson } from './json.ts'
 import { hasLoneSurrogate } from './text.ts'
 
@@ -71,7 +71,7 @@ function encodeWith(codec: Codec, body: unknown, label: string | undefined): Enc
       return { ok: false, problem: 'body was not made into a Uint8Array by its codec' }
     return labelled(bytes, label, { fits: (type) => type === codec.contentType, stored: codec.contentType })
   } catch (error) {
-    return { ok: false, problem: `body was refused by its codec: ${describeError(error)}` }
+    return { ok: false, problem: `body was refused by its codec: ${errorText(error)}` }
   }
 }
 

@@ -9,6 +9,7 @@ const rules: DraftRules = {
   codec: undefined,
   maxBodyBytes: 1_000,
   generation: null,
+  source: null,
   newId: () => newId,
 }
 
@@ -90,6 +91,14 @@ describe('makeDraft', () => {
       'content-type': 'text/plain; charset=utf-8',
       'correlation-id': 'c',
     })
+  })
+
+  test('the source of the outbox is a header of messages that have none, whatever its case', async () => {
+    const given = { ...rules, source: 'shop' }
+
+    expect((await draft(1, {}, given)).headers).toEqual({ source: 'shop' })
+    expect((await draft(1, { headers: { source: 'till' } }, given)).headers).toEqual({ source: 'till' })
+    expect((await draft(1, { headers: { Source: 'till' } }, given)).headers).toEqual({ Source: 'till' })
   })
 
   // U-ENC-02

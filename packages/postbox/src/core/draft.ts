@@ -8,6 +8,8 @@ import { resolveSchedule } from './schedule.ts'
 /** What an outbox knows about all its messages. */
 export interface DraftRules extends BodyRules {
   readonly generation: number | null
+  /** The header `source` of messages that have none; null: none. */
+  readonly source: string | null
   readonly newId: () => string
 }
 
@@ -30,6 +32,7 @@ export async function makeDraft(rules: DraftRules, { queue, body, options }: Pub
   const headers = readHeaders(options?.headers)
   const label = takeOwn(headers, contentTypeHeader, options?.contentType)
   const correlationId = takeOwn(headers, correlationIdHeader, options?.correlationId)
+  if (rules.source !== null) addHeaders(headers, [[sourceHeader, rules.source]])
   // Read before anything is awaited: the caller may use the object for its next message meanwhile.
   const own = {
     id: options?.id?.toLowerCase() ?? rules.newId(),
@@ -44,4 +47,12 @@ export async function makeDraft(rules: DraftRules, { queue, body, options }: Pub
   if (stored.contentType !== null) headers.set(contentTypeHeader, stored.contentType)
   if (correlationId !== undefined) headers.set(correlationIdHeader, correlationId)
   return { ...own, body: stored.bytes, headers: headersToStore(headers, rules.maxBodyBytes) }
+}
+
+const sourceHeader = 'source'
+
+/** Adds what is not there. Names are compared whatever their case: a consumer must not find two that say different things. */
+export function addHeaders(headers: Map<string, string>, added: Iterable<readonly [string, string]>): void {
+  const taken = new Set([...headers.keys()].map((name) => name.toLowerCase()))
+  for (const [name, value] of added) if (!taken.has(name.toLowerCase())) headers.set(name, value)
 }

@@ -1,54 +1,21 @@
-/**
- * Every error code, with the next step for whoever meets it. `docs/reference/errors.md` is generated from this table,
- * so a code cannot exist without its explanation.
- */
-export const catalogue = {
-  OUTBOX_INVALID_OPTION: 'Correct the options that the message names; every problem is listed at once.',
-  OUTBOX_INVALID_NAME:
-    'Choose a shorter or simpler name: Postgres keeps 63 bytes of an identifier, index and channel names included.',
-  OUTBOX_INVALID_QUEUE: 'A queue is named by a string of 1 to 255 bytes of valid Unicode without NUL.',
-  OUTBOX_UNKNOWN_QUEUE: 'Add the queue to `queues` of createOutbox, or correct the name.',
-  OUTBOX_INVALID_BODY:
-    'Publish what the queue can carry: JSON values, a string, bytes or null, valid for its schema after it was encoded and decoded.',
-  OUTBOX_BODY_TOO_LARGE:
-    'Store the large part elsewhere and publish a reference to it, raise `maxBodyBytes`, or publish a batch in parts.',
-  OUTBOX_INVALID_HEADERS:
-    'Headers are a plain object of strings; content type and correlation id have options of their own.',
-  OUTBOX_INVALID_TIME:
-    'Give `delayMs` (milliseconds from now) or `at` (a Date, or a Temporal instant), not both.',
-  OUTBOX_UNKNOWN_HANDLE:
-    'Pass the transaction of pg, postgres.js or PGlite as it is, or `{ query(text, values), inTransaction }`.',
-  OUTBOX_NOT_IN_TRANSACTION:
-    'Begin a transaction and pass the handle that owns it: the message must commit with your rows. To publish without one, use publishNow.',
-  OUTBOX_NO_AMBIENT_TRANSACTION:
-    'Call `outbox.current` inside `outbox.within(tx, work)`, or pass the transaction yourself.',
-  OUTBOX_NO_DATABASE:
-    'Give `database` to createOutbox. Without it an outbox can only publish in transactions of yours.',
-  OUTBOX_DUPLICATE_SUBSCRIBER:
-    'Give the queue one handler that does both, or publish to two queues: two subscribers would split the messages.',
-  OUTBOX_SCHEMA_MISSING:
-    'Run `await outbox.migrate()`, or put `await outbox.schemaSql()` into your own migrations.',
-  OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
-  OUTBOX_SCHEMA_NEWER:
-    'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
-  OUTBOX_UNSUPPORTED_DATABASE:
-    'Use a database with the encoding UTF8: in any other, a key or a header could fail inside your transaction.',
-  OUTBOX_LEASE_LOST:
-    'The message is delivered again. Look for a blocked event loop, an exhausted pool or a database that was away.',
-  OUTBOX_HANDLER_TIMEOUT: 'Pass `context.signal` on to what the handler awaits, or raise `timeoutMs`.',
-  OUTBOX_STOPPING: 'Let the handler give up when its signal aborts, or raise `stopTimeoutMs`.',
-  OUTBOX_STATEMENT_TIMEOUT: 'Look for locks, an overloaded server or a dead connection. It is tried again.',
-  OUTBOX_TABLE_TAKEN:
-    'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
-} as const satisfies Record<`OUTBOX_${string}`, string>
+import { errorCatalogue } from './error-catalogue.ts'
+import type { runtimeErrorCatalogue } from './runtime-error-catalogue.ts'
 
-export type ErrorCode = keyof typeof catalogue
+/** The codes whose hints OutboxError knows by itself. */
+export type CommonErrorCode = keyof typeof errorCatalogue
+
+// Not a union of two named types: of that the compiler would print the name, where it can list the codes.
+export type ErrorCode = keyof (typeof errorCatalogue & typeof runtimeErrorCatalogue)
+
+interface HintedOptions extends ErrorOptions {
+  readonly hint: string
+}
 
 const brand: unique symbol = Symbol.for('postbox.error') as never
 
 /** A misuse or a broken database: `code` for machines, `message` for people, `hint` for the next step. */
 export class OutboxError extends Error {
-  override readonly name = 'OutboxError'
+  override readonly name: string = 'OutboxError'
   readonly code: ErrorCode
   /** What to do about it. */
   readonly hint: string
@@ -57,24 +24,49 @@ export class OutboxError extends Error {
   readonly [brand] = true
   readonly #sentence: string
 
-  constructor(code: ErrorCode, sentence: string, options?: ErrorOptions) {
-    super(`${sentence}${/[.?!]$/.test(sentence) ? '' : '.'} ${catalogue[code]}`, options)
+  constructor(code: CommonErrorCode, sentence: string, options?: ErrorOptions)
+  constructor(code: ErrorCode, sentence: string, options: HintedOptions)
+  constructor(code: ErrorCode, sentence: string, options?: Partial<HintedOptions>) {
+    const hint = options?.hint ?? errorCatalogue[code as CommonErrorCode]
+    super(`${sentence}${/[.?!]$/.test(sentence) ? '' : '.'} ${hint}`, options)
     this.#sentence = sentence
     this.code = code
-    this.hint = catalogue[code]
+    this.hint = hint
     this.docs = `docs/reference/errors.md#${code.toLowerCase()}`
   }
 
   /** The same error, saying where in a larger input it was found (`bodies[3]`); other errors as they are. */
   static at(place: string, error: unknown): unknown {
     if (!(error instanceof OutboxError)) return error
-    const cause = error.cause === undefined ? undefined : { cause: error.cause }
-    return new OutboxError(error.code, `${place}: ${error.#sentence}`, cause)
+    const { code, hint, cause } = error
+    const options = cause === undefined ? { hint } : { hint, cause }
+    return new OutboxError(code, `${place}: ${error.#sentence}`, options)
   }
 
   /** Tells our errors without `instanceof`, which fails when two copies of the package are loaded. */
   static is(error: unknown, code?: ErrorCode): error is OutboxError {
-    if (typeof error !== 'object' || error === null || !(brand in error)) return false
+    if (!isBranded(error, brand)) return false
     return code === undefined || (error as OutboxError).code === code
+  }
+}
+
+/**
+ * Somebody else has the message now, or may soon have it: the reason of the signal that a handler gets. Its hint is in the common
+ * catalogue: what index.ts passes on and the runtime uses, too, a bundler gives to those who only publish, with all that it imports.
+ */
+export class LeaseLostError extends OutboxError {
+  override readonly name: string = 'LeaseLostError'
+
+  constructor(sentence: string, options?: ErrorOptions) {
+    super('OUTBOX_LEASE_LOST', sentence, options)
+  }
+}
+
+/** Whether an object carries the symbol. A proxy may throw when it is asked: then it does not. */
+export function isBranded(value: unknown, symbol: symbol): boolean {
+  try {
+    return typeof value === 'object' && value !== null && symbol in value
+  } catch {
+    return false
   }
 }

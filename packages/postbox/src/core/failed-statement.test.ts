@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { isDataError, isOutcomeUnknown, needsNewConnection } from './failed-statement.ts'
+import {
+  isDataError,
+  isOutcomeUnknown,
+  isRefused,
+  isWholesale,
+  needsNewConnection,
+} from './failed-statement.ts'
 
 function wrapped(error: unknown, times: number): unknown {
   return times === 0 ? error : wrapped(new Error(`layer ${times}`, { cause: error }), times - 1)
@@ -89,5 +95,57 @@ describe('needsNewConnection', () => {
     ['a violated check', failed('23514'), false],
   ])('after %s', (_title, error, isNeeded) => {
     expect(needsNewConnection(error)).toBe(isNeeded)
+  })
+})
+
+// Refused: waiting would not help. What is not is tried again whole, and nothing is claimed until it works.
+describe('isRefused', () => {
+  test.each(states)('rows, %s (%s): only where a row is to blame', (_title, code, isData) => {
+    expect(isRefused(failed(code), 'rows')).toBe(isData)
+  })
+
+  test.each(states)(
+    'burials, %s (%s): by the row, or by the dead letters as they are',
+    (_title, code, isData) => {
+      expect(isRefused(failed(code), 'burials')).toBe(isData || code.startsWith('42'))
+    },
+  )
+
+  test.each(states)(
+    'names, %s (%s): by the row, or because somebody is about to take the name',
+    (_title, code, isData) => {
+      expect(isRefused(failed(code), 'names')).toBe(isData || code === '55P03')
+    },
+  )
+
+  test.each(['55006', '55000', '55P02'])('names, another thing that is in use (%s): no', (code) => {
+    expect(isRefused(failed(code), 'names')).toBe(false)
+  })
+
+  test.each(['rows', 'burials', 'names'] as const)('%s: what has no state was not refused', (of) => {
+    expect(isRefused(new Error('Connection terminated unexpectedly'), of)).toBe(false)
+    expect(isRefused(undefined, of)).toBe(false)
+  })
+
+  test('sees through what was wrapped around the error', () => {
+    expect(isRefused(wrapped(failed('23514'), 3), 'rows')).toBe(true)
+    expect(isRefused(wrapped(failed('42501'), 3), 'burials')).toBe(true)
+    expect(isRefused(wrapped(failed('55P03'), 3), 'names')).toBe(true)
+  })
+})
+
+describe('isWholesale', () => {
+  test.each(['42P01', '42501', '42703', '42883'])('a table, a right, a column, a function (%s)', (code) => {
+    expect(isWholesale(failed(code))).toBe(true)
+    expect(isWholesale(wrapped(failed(code), 3))).toBe(true)
+  })
+
+  test.each(states.filter(([, code]) => !code.startsWith('42')))('not %s (%s)', (_title, code) => {
+    expect(isWholesale(failed(code))).toBe(false)
+  })
+
+  test('not what has no state', () => {
+    expect(isWholesale(new Error('42P01'))).toBe(false)
+    expect(isWholesale(null)).toBe(false)
   })
 })

@@ -23,3 +23,20 @@ export function isOutcomeUnknown(error: unknown): boolean {
 export function needsNewConnection(error: unknown): boolean {
   return isOutcomeUnknown(error) || sqlStateOf(error) === sqlState.readOnlyTransaction
 }
+
+const lockNotAvailable = '55P03'
+
+/**
+ * Whether waiting would not help: a row is to blame, or (`burials`) the dead letters as they are: a table that is missing, a column,
+ * a right. (`names`) A timer's name that somebody is about to take counts, too: the message can do without it.
+ */
+export function isRefused(error: unknown, of: 'rows' | 'burials' | 'names'): boolean {
+  const state = sqlStateOf(error)
+  if (of === 'burials' && isWholesale(error)) return true
+  return isDataError(error) || (of === 'names' && state === lockNotAvailable)
+}
+
+/** Whether it fails for every row alike, so that there is no use in looking for the one that is to blame: missing tables and rights. */
+export function isWholesale(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('42') === true
+}

@@ -1,4 +1,4 @@
-import { describeError } from './describe-error.ts'
+import { errorText } from './error-text.ts'
 
 /**
  * JSON text of a value, or the reason and the path why JSON would lose or change something of it. `JSON.stringify` drops
@@ -18,7 +18,7 @@ export function toJson(value: unknown, lossy: 'refuse' | 'allow'): JsonResult {
     if (text === undefined) return { ok: false, path: 'body', problem: 'is undefined after toJSON()' }
     return { ok: true, text }
   } catch (error) {
-    return { ok: false, path: 'body', problem: `cannot be read: ${describeError(error)}` }
+    return { ok: false, path: 'body', problem: `cannot be read: ${errorText(error)}` }
   }
 }
 

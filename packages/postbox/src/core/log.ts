@@ -6,6 +6,8 @@ export interface LogEntry {
   readonly message: string
   readonly fields: Readonly<Record<string, unknown>>
   readonly error?: unknown
+  /** The kind of the event that this line prints. */
+  readonly event?: string
 }
 
 export type Logger = (entry: LogEntry) => void

@@ -21,7 +21,12 @@ describe('resolveOutboxOptions', () => {
       table: 'outbox',
       names: {},
       wake: 'quiet',
+      deadLetters: 'table',
       generation: null,
+      source: null,
+      describeError: undefined,
+      middleware: [],
+      onEvent: undefined,
       codec: undefined,
       maxBodyBytes: 1_048_576,
       logger: undefined,
@@ -38,7 +43,12 @@ describe('resolveOutboxOptions', () => {
       table: 'b',
       names: { dead: 'c' },
       wake: 'poll',
+      deadLetters: 'discard',
       generation: 0,
+      source: 'é'.repeat(127),
+      describeError: () => null,
+      middleware: [{ publish: async () => [] }, { consume: () => {} }, {}],
+      onEvent: () => {},
       codec,
       maxBodyBytes: 256 * 1024 * 1024,
       logger: false,
@@ -46,6 +56,32 @@ describe('resolveOutboxOptions', () => {
     } as const
 
     expect(resolveOutboxOptions(given)).toMatchObject(given)
+  })
+
+  test('a list of middleware that the caller changes afterwards changes nothing', () => {
+    const middleware = [{}]
+    const settings = resolveOutboxOptions({ middleware })
+    middleware.push({})
+
+    expect(settings.middleware).toHaveLength(1)
+    expect(Object.isFrozen(settings.middleware)).toBe(true)
+  })
+
+  // It may be an instance of a class, whose methods are not its own.
+  test('a middleware may be an object of a class, and its wrong methods are found, too', () => {
+    class Right {
+      async publish(): Promise<never[]> {
+        return []
+      }
+    }
+    class Wrong {
+      get publish(): string {
+        return 'no function'
+      }
+    }
+
+    expect(resolve({ middleware: [new Right()] })).not.toThrow()
+    expect(resolve({ middleware: [new Wrong()] })).toThrow(/expected `publish` to be a function/)
   })
 
   test('defaults of subscribers are resolved', () => {
@@ -97,6 +133,23 @@ describe('resolveOutboxOptions', () => {
     { defaults: [] },
     { defaults: { concurrency: 0 } },
     { defaults: { concurency: 1 } },
+    { deadLetters: 'in-place' },
+    { deadLetters: true },
+    { source: '' },
+    { source: 7 },
+    { source: 'a\u0000' },
+    { source: 'é'.repeat(128) },
+    { describeError: 'message' },
+    { middleware: {} },
+    { middleware: () => {} },
+    { middleware: [null] },
+    { middleware: [() => {}] },
+    { middleware: [{ publish: 'yes' }] },
+    { middleware: [{ consume: [] }] },
+    { middleware: [{}, { publsh: () => {} }] },
+    { middleware: new Array(1) },
+    { onEvent: {} },
+    { onEvent: null },
     { logger: true },
     { logger: 'console' },
     { stopTimeoutMs: -1 },
@@ -140,6 +193,7 @@ describe('resolveOutboxOptions', () => {
       queues: { orders: { bodi: 1 } },
       names: { deed: 'x' },
       defaults: { leaseMs: 1 },
+      middleware: [{}, { publsh: 1, consume: 2 }, null],
     }
     const said = [
       'unknown option `tabel` with value `"x"` (string): did you mean `table`?',
@@ -147,6 +201,9 @@ describe('resolveOutboxOptions', () => {
       'queue "orders": unknown option `bodi` with value `1` (number): did you mean `body`?',
       'unknown option `deed`',
       'expected `leaseMs`',
+      'middleware[1]: unknown option `publsh` with value `1` (number): did you mean `publish`?',
+      'middleware[1]: expected `consume` to be a function, got `2` (number)',
+      'middleware[2]: expected it to be an object, got `null`',
     ]
 
     for (const sentence of said) expect(resolve(options)).toThrow(sentence)

@@ -1,9 +1,12 @@
 import type { Codec } from './codec.ts'
 import { OutboxError } from './errors.ts'
+import type { OutboxEvent } from './events.ts'
 import type { Logger } from './log.ts'
+import type { Middleware } from './middleware.ts'
 import type { QueueMap } from './queues.ts'
 import { isStandardSchema } from './standard-schema.ts'
 import {
+  filled,
   resolveSubscribeOptions,
   type SubscribeOptions,
   type SubscribeSettings,
@@ -39,14 +42,24 @@ export interface OutboxSettingsInput<M extends QueueMap = QueueMap> {
   }
   /** When publishers notify: only if somebody sleeps, always, or never. @default 'quiet' */
   readonly wake?: 'quiet' | 'always' | 'poll'
+  /** What becomes of a message that is given up: it is moved to the dead letters, or deleted. @default 'table' */
+  readonly deadLetters?: 'table' | 'discard'
   /** Stamped on every message. */
   readonly generation?: number
+  /** Names this service: stamped on every message as its header `source`, unless it has one. */
+  readonly source?: string
   /** @default JSON; strings as text, bytes as they are, null as nothing */
   readonly codec?: Codec
   /** @default 1_048_576 */
   readonly maxBodyBytes?: number
   /** Subscriber options for every subscription. */
   readonly defaults?: SubscribeOptions
+  /** How an error is recorded with its message; null: not at all. Always cut to 8 KiB. @default its name, its message, and its causes */
+  readonly describeError?: (error: unknown) => string | null
+  /** Wraps publishing and handlers: the first one is the outermost. */
+  readonly middleware?: readonly Middleware[]
+  /** Hears of everything that happens, told apart by `kind`. Must not block: it is not waited for, and what it throws is only logged. */
+  readonly onEvent?: (event: OutboxEvent) => unknown
   /** @default warnings and errors to the console; false: none */
   readonly logger?: Logger | false
   /** How long `stop` lets handlers finish before it aborts their signal. @default 15_000 */
@@ -59,10 +72,15 @@ export interface OutboxSettings {
   readonly table: string
   readonly names: NonNullable<OutboxSettingsInput['names']>
   readonly wake: 'quiet' | 'always' | 'poll'
+  readonly deadLetters: 'table' | 'discard'
   readonly generation: number | null
+  readonly source: string | null
   readonly codec: Codec | undefined
   readonly maxBodyBytes: number
   readonly defaults: SubscribeSettings
+  readonly describeError: ((error: unknown) => string | null) | undefined
+  readonly middleware: readonly Middleware[]
+  readonly onEvent: ((event: OutboxEvent) => unknown) | undefined
   readonly logger: Logger | false | undefined
   readonly stopTimeoutMs: number
 }
@@ -77,10 +95,15 @@ const shape = {
   table: anything,
   names: record,
   wake: oneOf('quiet', 'always', 'poll'),
+  deadLetters: oneOf('table', 'discard'),
   generation: wholeNumber(0),
+  source: name(255),
   codec: (value) => codecProblem(value),
   maxBodyBytes: wholeNumber(1, 256 * 1024 * 1024),
   defaults: record,
+  describeError: callable,
+  middleware: (value) => (Array.isArray(value) ? null : 'to be an array of { publish, consume }'),
+  onEvent: callable,
   logger: (value) => (value === false ? null : callable(value) && 'to be a function or false'),
   stopTimeoutMs: wholeNumber(0, 86_400_000),
 } satisfies Shape & Record<keyof OutboxSettingsInput | 'database', Check>
@@ -93,6 +116,9 @@ const queueShape: Shape = {
 
 const namesShape: Shape = { dead: anything, handled: anything, queues: anything, meta: anything }
 
+const middlewareShape = { publish: callable, consume: callable } satisfies Shape &
+  Record<keyof Middleware, Check>
+
 /** Checks everything at once, fills the defaults, freezes: nothing downstream checks again. */
 export function resolveOutboxOptions(given: OutboxSettingsInput): OutboxSettings {
   const problems = [
@@ -100,21 +126,29 @@ export function resolveOutboxOptions(given: OutboxSettingsInput): OutboxSettings
     ...nested(given?.queues, queueProblems),
     ...nested(given?.names, (names) => optionProblems(names, namesShape, '`names`')),
     ...nested(given?.defaults, (defaults) => optionProblems(defaults, subscribeShape, '`defaults`')),
+    ...middlewareProblems(given?.middleware),
   ]
   if (problems.length > 0) throw new OutboxError('OUTBOX_INVALID_OPTION', problems.join('; '))
-  return Object.freeze({
-    queues: given.queues ?? null,
-    schema: given.schema ?? 'public',
-    table: given.table ?? 'outbox',
-    names: given.names ?? {},
-    wake: given.wake ?? 'quiet',
-    generation: given.generation ?? null,
-    codec: given.codec,
-    maxBodyBytes: given.maxBodyBytes ?? 1_048_576,
-    defaults: resolveSubscribeOptions(given.defaults),
-    logger: given.logger,
-    stopTimeoutMs: given.stopTimeoutMs ?? 15_000,
-  })
+  const defaults = resolveSubscribeOptions(given.defaults)
+  const middleware = Object.freeze([...(given.middleware ?? [])])
+  return Object.freeze({ ...filled(defaultSettings, given), defaults, middleware })
+}
+
+const defaultSettings: Omit<OutboxSettings, 'defaults' | 'middleware'> = {
+  queues: null,
+  schema: 'public',
+  table: 'outbox',
+  names: {},
+  wake: 'quiet',
+  deadLetters: 'table',
+  generation: null,
+  source: null,
+  codec: undefined,
+  maxBodyBytes: 1_048_576,
+  describeError: undefined,
+  onEvent: undefined,
+  logger: undefined,
+  stopTimeoutMs: 15_000,
 }
 
 function nested(value: unknown, check: (value: Record<string, unknown>) => string[]): string[] {
@@ -130,6 +164,13 @@ function queueProblems(queues: Record<string, unknown>): string[] {
     )
     return inName === null ? inQueue : [expected('a queue name', inName, queue), ...inQueue]
   })
+}
+
+function middlewareProblems(given: unknown): string[] {
+  // Array.from visits holes, too: a condition that failed to give one must not pass for none.
+  return Array.from(Array.isArray(given) ? given : [], (one, index) =>
+    optionProblems(one, middlewareShape, 'it').map((text) => `middleware[${index}]: ${text}`),
+  ).flat()
 }
 
 function codecProblem(value: unknown): string | null {

@@ -1,3 +1,5 @@
+import { isPrismaError, type Layer, layersOf, member } from './error-layers.ts'
+
 /** The SQLSTATEs we decide by, by name. */
 export const sqlState = {
   failedTransaction: '25P02',
@@ -6,21 +8,19 @@ export const sqlState = {
   undefinedTable: '42P01',
 } as const
 
-const deepest = 10
-
-/** The five characters that Postgres gave an error, found through whatever a client wrapped around it. */
+/** The five characters that Postgres gave an error, found through whatever a client wrapped around it. Never throws. */
 export function sqlStateOf(error: unknown): string | null {
-  for (
-    let current = error, depth = 0;
-    isObject(current) && depth < deepest;
-    current = current['cause'], depth++
-  ) {
-    const code = current['code']
-    if (typeof code === 'string' && /^(?=.*[0-9])[0-9A-Z]{5}$/.test(code)) return code
-  }
-  return null
+  return layersOf(error).flatMap(codesOf).find(isState) ?? null
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+/** `code` in most clients, `errno` in Bun's (elsewhere a number), `originalCode` in Prisma's adapters. */
+function codesOf(layer: Layer): readonly unknown[] {
+  // Prisma's own codes look like states: P2002.
+  const code = isPrismaError(layer) ? null : member(layer, 'code')
+  return [code, member(layer, 'errno'), member(layer, 'originalCode')]
+}
+
+// Capitals and digits, and at least one digit: EPIPE is none. E2BIG is the one name of the operating system that has a digit, too.
+function isState(code: unknown): code is string {
+  return typeof code === 'string' && /^(?=.*[0-9])(?!E2BIG)[0-9A-Z]{5}$/.test(code)
 }

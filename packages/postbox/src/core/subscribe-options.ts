@@ -1,6 +1,8 @@
+import type { RetryPolicy } from './retry.ts'
 import {
   assertOptions,
   type Check,
+  callable,
   expected,
   isRecord,
   name,
@@ -8,6 +10,13 @@ import {
   type Shape,
   wholeNumber,
 } from './validate.ts'
+
+/** Any class can be told by instanceof, whatever its constructor takes. */
+// biome-ignore lint/suspicious/noExplicitAny: so its parameters are anything
+export type ErrorClass = abstract new (...given: any[]) => unknown
+
+/** What a failure means: never again, or perhaps later. */
+export type Verdict = 'terminal' | 'transient'
 
 export interface SubscribeOptions {
   /** The handler's name in the log. @default the function's name, else the queue */
@@ -18,6 +27,21 @@ export interface SubscribeOptions {
   readonly leaseMs?: number
   /** When a handler is given up: its signal aborts, and it counts as failed. @default none */
   readonly timeoutMs?: number
+  /** When a failed message is run again, and how often. @default exponential(): 10 runs, waits of 1 s doubling to 5 min, each drawn from zero on */
+  readonly retry?: RetryPolicy
+  /** Deliveries that may end without an outcome (the process died, the lease was lost) before the message is dead. null: any number. @default 5 */
+  readonly maxDeliveries?: number | null
+  /**
+   * 'auto': returning acknowledges, throwing asks the retry policy. 'reject-on-error': throwing rejects. 'manual': the handler must decide by
+   * its context; returning without is a rejection. @default 'auto'
+   */
+  readonly ack?: 'auto' | 'reject-on-error' | 'manual'
+  /** Errors of these classes are terminal: the message is dead at once. */
+  readonly terminalErrors?: readonly ErrorClass[]
+  /** Asked first; undefined: the usual rules. */
+  readonly classify?: (error: unknown) => Verdict | undefined
+  /** Copies headers of the message onto its follow-on messages: all, or those named. Never the content type. @default false */
+  readonly propagateHeaders?: boolean | readonly string[]
   /** How many messages are claimed ahead of free slots. @default 20 ms of work, by the time that handlers take */
   readonly prefetch?: number
   /** 'each': a statement for each message that is done, instead of one for all that are done by then. @default 'natural' */
@@ -37,6 +61,13 @@ export interface SubscribeSettings {
   readonly concurrency: number
   readonly leaseMs: number
   readonly timeoutMs: number | null
+  /** null: the default. */
+  readonly retry: RetryPolicy | null
+  readonly maxDeliveries: number | null
+  readonly ack: 'auto' | 'reject-on-error' | 'manual'
+  readonly terminalErrors: readonly ErrorClass[]
+  readonly classify: ((error: unknown) => Verdict | undefined) | null
+  readonly propagateHeaders: boolean | readonly string[]
   /** null: by the time that handlers take. */
   readonly prefetch: number | null
   readonly flush: 'natural' | 'each'
@@ -49,6 +80,13 @@ export const subscribeShape = {
   concurrency: wholeNumber(1, 10_000),
   leaseMs: wholeNumber(1_000, 86_400_000),
   timeoutMs: wholeNumber(1, 86_400_000),
+  retry: callable,
+  maxDeliveries: (value) => (value === null ? null : wholeNumber(1, 1_000_000)(value)),
+  ack: oneOf('auto', 'reject-on-error', 'manual'),
+  terminalErrors: listOf(classLike, 'classes'),
+  classify: callable,
+  propagateHeaders: (value) =>
+    typeof value === 'boolean' ? null : listOf(name(1024), 'header names', 'true, false or ')(value),
   prefetch: wholeNumber(0, 10_000),
   flush: oneOf('natural', 'each'),
   maxBatch: wholeNumber(1, 10_000),
@@ -60,6 +98,12 @@ const defaults: SubscribeSettings = {
   concurrency: 10,
   leaseMs: 30_000,
   timeoutMs: null,
+  retry: null,
+  maxDeliveries: 5,
+  ack: 'auto',
+  terminalErrors: [],
+  classify: null,
+  propagateHeaders: false,
   prefetch: null,
   flush: 'natural',
   maxBatch: 1_000,
@@ -71,16 +115,34 @@ export function resolveSubscribeOptions(
   base: SubscribeSettings = defaults,
 ): SubscribeSettings {
   assertOptions(given, subscribeShape, 'the options of subscribe')
-  return Object.freeze({
-    name: given?.name ?? base.name,
-    concurrency: given?.concurrency ?? base.concurrency,
-    leaseMs: given?.leaseMs ?? base.leaseMs,
-    timeoutMs: given?.timeoutMs ?? base.timeoutMs,
-    prefetch: given?.prefetch ?? base.prefetch,
-    flush: given?.flush ?? base.flush,
-    maxBatch: given?.maxBatch ?? base.maxBatch,
-    pollMs: given?.pollMs ?? base.pollMs,
-  })
+  return settingsOf(given, base)
+}
+
+/** The options, which were checked, over what the outbox says for all. */
+export function settingsOf(given: SubscribeOptions | undefined, base: SubscribeSettings): SubscribeSettings {
+  return Object.freeze(filled(base, given))
+}
+
+/** Options over their defaults: null is a value, undefined is none. Names that the defaults do not have are left out. */
+export function filled<T extends object>(defaults: T, given: object = {}): T {
+  const said = given as Readonly<Record<string, unknown>>
+  const all = Object.entries(defaults).map(([name, fallback]) => [
+    name,
+    said[name] === undefined ? fallback : said[name],
+  ])
+  return Object.fromEntries(all)
+}
+
+/** What instanceof can be asked with: an arrow function, which classify may have been meant by, cannot. */
+function classLike(value: unknown): string | null {
+  return typeof value === 'function' && value.prototype !== undefined ? null : 'to be a class'
+}
+
+function listOf(each: Check, what: string, orElse = ''): Check {
+  return (value) =>
+    Array.isArray(value) && Array.from(value, each).every((problem) => problem === null)
+      ? null
+      : `to be ${orElse}an array of ${what}`
 }
 
 function pollProblem(value: unknown): string | null {

@@ -1,5 +1,4 @@
-import type { ErrorCode } from './errors.ts'
-import { OutboxError } from './errors.ts'
+import { type CommonErrorCode, OutboxError } from './errors.ts'
 import { show } from './show.ts'
 import { suggest } from './suggest.ts'
 import { byteLength, textProblem } from './text.ts'
@@ -70,7 +69,7 @@ export function name(mostBytes: number): Check {
 
 /** Throws on the first problem of a single named value, in the grammar of `expected`. */
 export function assertValue(
-  code: ErrorCode,
+  code: CommonErrorCode,
   { label, check, value }: { label: string; check: Check; value: unknown },
 ): void {
   const problem = check(value)

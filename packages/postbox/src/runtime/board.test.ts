@@ -5,9 +5,9 @@ import type { Found } from './claimer.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { type Held, heldOf } from './held.ts'
 
-/** A queue with as much room as the test says. */
+/** A subscription to one queue, or to several, with as much room as the test says. */
 interface Queue {
-  readonly name: string
+  readonly name: string | readonly string[]
   readonly options?: SubscribeOptions
   room?: number
   wantsMore?: boolean
@@ -17,17 +17,17 @@ function dispatcherOf(queue: Queue) {
   const taken: Held[] = []
   const settings = resolveSubscribeOptions(queue.options)
   const dispatcher = {
-    subscription: { queue: queue.name, settings },
+    subscription: { queues: [queue.name].flat(), settings },
     get room() {
       return queue.room ?? 10
     },
     get wantsMore() {
       return queue.wantsMore ?? true
     },
-    isClosed: false,
+    closed: 0,
     take: (claimed: readonly Held[]) => void taken.push(...claimed),
     close() {
-      dispatcher.isClosed = true
+      dispatcher.closed++
     },
   }
   return { dispatcher, taken }
@@ -43,7 +43,8 @@ function boardOf(...queues: Queue[]) {
 function leased(seq: string): Held {
   const fixed = { token: 'token', id: `id-${seq}`, queue: 'orders', key: null, body: new Uint8Array(0) }
   const rest = { headers: {}, attempt: 1, deliveries: 1, createdAt: new Date(0), generation: null }
-  return heldOf({ ...fixed, ...rest, seq }, 30_000, 0)
+  const timing = { timerId: null, firstAttemptAt: null, claimedAt: new Date(0) }
+  return heldOf({ ...fixed, ...rest, ...timing, seq }, 30_000, 0)
 }
 
 const foundIn = (queue: string, found: Partial<Found> = {}): Found => ({
@@ -210,6 +211,66 @@ describe('createBoard', () => {
     const { board, served } = boardOf({ name: 'orders' }, { name: 'mails' })
     board.close()
 
-    expect(served.map(({ dispatcher }) => dispatcher.isClosed)).toEqual([true, true])
+    expect(served.map(({ dispatcher }) => dispatcher.closed)).toEqual([1, 1])
+  })
+})
+
+describe('queues that share a subscription', () => {
+  const three = ['orders', 'mails', 'labels']
+
+  test('are served one by one: each has its own word for whether it may have more', () => {
+    const { board } = boardOf({ name: three })
+    board.demands(false)
+    board.notified('mails')
+
+    expect([board.size, board.wantsLook, board.exhausted()]).toEqual([3, true, ['orders', 'labels']])
+  })
+
+  test.each([
+    [9, 3],
+    [10, 4],
+    [1, 1],
+  ])('share a room of %i, rounded up: %i for each', (room, share) => {
+    const { board } = boardOf({ name: three, room, options: { leaseMs: 60_000 } })
+
+    expect(board.demands(false)).toEqual(three.map((queue) => ({ queue, room: share, leaseMs: 60_000 })))
+  })
+
+  test('ask for nothing when there is no room, and have all missed the sweep', () => {
+    const queues: Queue = { name: three, room: 0 }
+    const { board } = boardOf(queues)
+    const asked = board.demands(true)
+    queues.room = 1
+
+    expect([asked, board.missedSweep, board.exhausted()]).toEqual([[], true, []])
+  })
+
+  test('give all that was found to the one who serves them', () => {
+    const { board, served } = boardOf({ name: three }, { name: 'other' })
+    const [first, second, third] = ['1', '2', '3'].map(leased) as [Held, Held, Held]
+    board.take([
+      foundIn('orders', { held: [first] }),
+      foundIn('other', { held: [second] }),
+      foundIn('labels', { held: [third] }),
+    ])
+
+    expect(served.map(({ taken }) => taken)).toEqual([[first, third], [second]])
+  })
+
+  test('wait each for their own time', () => {
+    const { board } = boardOf({ name: three })
+    board.demands(false)
+    board.dueAt('mails', 700)
+    board.dueAt('labels', 900)
+    board.timeHasCome(700)
+
+    expect([board.exhausted(), board.nextDueAt()]).toEqual([['orders', 'labels'], 900])
+  })
+
+  test('are closed together, once', () => {
+    const { board, served } = boardOf({ name: three })
+    board.close()
+
+    expect(served.map(({ dispatcher }) => dispatcher.closed)).toEqual([1])
   })
 })

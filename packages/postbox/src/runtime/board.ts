@@ -1,8 +1,9 @@
 import type { Demand, Found } from './claimer.ts'
 import type { Dispatcher } from './dispatcher.ts'
 
-/** A queue that is served. */
+/** A queue that is served. One dispatcher may serve several: each has an entry of its own. */
 interface Served {
+  readonly queue: string
   readonly dispatcher: Dispatcher
   /** The last claim came back full, a notification came, or a time has come: worth a look. */
   mayHaveMore: boolean
@@ -52,9 +53,11 @@ export function createBoard(): Board {
   const all: Served[] = []
   return {
     add(dispatcher) {
-      const served = { dispatcher, mayHaveMore: true, nextDueAt: null, missedSweep: false }
-      queues.set(dispatcher.subscription.queue, served)
-      all.push(served)
+      for (const queue of dispatcher.subscription.queues) {
+        const served = { queue, dispatcher, mayHaveMore: true, nextDueAt: null, missedSweep: false }
+        queues.set(queue, served)
+        all.push(served)
+      }
     },
     get size() {
       return queues.size
@@ -72,7 +75,7 @@ export function createBoard(): Board {
       if (isSweep) for (const served of all) served.missedSweep = served.dispatcher.room === 0
       const open = all.filter(({ dispatcher }) => dispatcher.room > 0)
       for (const served of open) served.mayHaveMore = false
-      return open.map(({ dispatcher }) => demandOf(dispatcher))
+      return open.map(demandOf)
     },
     busy: (found) => found.filter((one) => isBusy(one, queues.get(one.queue))).map(({ queue }) => queue),
     take(found) {
@@ -84,8 +87,7 @@ export function createBoard(): Board {
         served.dispatcher.take(held)
       }
     },
-    exhausted: () =>
-      all.filter(({ mayHaveMore }) => !mayHaveMore).map(({ dispatcher }) => dispatcher.subscription.queue),
+    exhausted: () => all.filter(({ mayHaveMore }) => !mayHaveMore).map(({ queue }) => queue),
     notified(queue) {
       const served = queues.get(queue)
       if (served === undefined) return false
@@ -116,7 +118,7 @@ export function createBoard(): Board {
       }
     },
     close() {
-      for (const { dispatcher } of all) dispatcher.close()
+      for (const dispatcher of new Set(all.map(({ dispatcher }) => dispatcher))) dispatcher.close()
     },
   }
 }
@@ -125,6 +127,8 @@ function isBusy({ isFull, held }: Found, served: Served | undefined): boolean {
   return isFull || (held.length > 0 && served?.mayHaveMore === true)
 }
 
-function demandOf({ subscription, room }: Dispatcher): Demand {
-  return { queue: subscription.queue, room, leaseMs: subscription.settings.leaseMs }
+/** Queues that share their slots share the room, rounded up so that none of them starves: a few messages more than fit may wait. */
+function demandOf({ queue, dispatcher: { subscription, room } }: Served): Demand {
+  const share = Math.ceil(room / subscription.queues.length)
+  return { queue, room: share, leaseMs: subscription.settings.leaseMs }
 }

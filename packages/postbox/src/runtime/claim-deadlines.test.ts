@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../../tests/support/fake-clock.ts'
-import { OutboxError } from '../core/errors.ts'
+import { runtimeError } from '../core/runtime-errors.ts'
 import { resolveNames } from '../sql/names.ts'
 import type { Statement } from '../sql/statement.ts'
 import { createClaimer } from './claimer.ts'
@@ -8,15 +8,16 @@ import type { Lane } from './lane.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 const demands = [{ queue: 'orders', room: 10, leaseMs: 30_000 }]
-const timeout = new OutboxError('OUTBOX_STATEMENT_TIMEOUT', 'too late')
+const timeout = runtimeError('OUTBOX_STATEMENT_TIMEOUT', 'too late')
 const queueSeenBy = (own: number): object => {
-  const fixed = { kind: 'queue', queue: 'orders', top: '90', nextdue: null, lowest: '50' }
+  const fixed = { kind: 'queue', queue: 'orders', top: '90', nextdue: null, lowest: '50', now: '0' }
   return { ...fixed, own: `${own}`, snapshot: `${own}:${own}:` }
 }
 const message = { kind: 'message', queue: 'orders', id: 'id', seq: '7', due: null }
 
 interface Sent {
   readonly name: string
+  readonly text: string
   readonly values: readonly unknown[]
   readonly patience: number | undefined
   late(rows: readonly object[]): void
@@ -31,8 +32,8 @@ function claimerOf(failures: Error[]) {
       given: Statement | (() => Statement),
       options: { patience?: number; late?: Sent['late'] } = {},
     ): Promise<readonly object[]> {
-      const { name, values } = typeof given === 'function' ? given() : given
-      sent.push({ name, values, patience: options.patience, late: options.late ?? (() => {}) })
+      const { name, text, values } = typeof given === 'function' ? given() : given
+      sent.push({ name, text, values, patience: options.patience, late: options.late ?? (() => {}) })
       const failure = failures.shift()
       if (failure !== undefined) throw failure
       return [queueSeenBy(sent.length)]
@@ -79,6 +80,17 @@ describe('a claim that takes too long', () => {
     const token = sent[0]!.values[3]
 
     expect(before).toBe(1)
-    expect(sent[1]).toMatchObject({ name: 'release_leases', values: ['{7}', `{${token}}`] })
+    expect(sent.slice(1)).toMatchObject([{ name: 'release_leases', values: ['{7}', `{${token}}`] }])
+    expect(sent[1]!.text).toContain('fired_timer_id')
+  })
+
+  test('what it brings after all is given back without the names of timers, where it cannot be with them', async () => {
+    const { claim, sent } = claimerOf([timeout, new Error('somebody is about to take the name')])
+    await claim('claim')
+    sent[0]!.late([message])
+    await new Promise((resolve) => setImmediate(resolve))
+
+    expect(sent[2]).toMatchObject({ name: 'release_leases', values: sent[1]!.values })
+    expect(sent[2]!.text).not.toContain('timer_id')
   })
 })

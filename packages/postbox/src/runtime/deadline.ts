@@ -1,4 +1,5 @@
-import { OutboxError } from '../core/errors.ts'
+import type { OutboxError } from '../core/errors.ts'
+import { runtimeError } from '../core/runtime-errors.ts'
 
 /** The promise's value, or the error if it does not settle in time. The timer is cleared either way. */
 export async function before<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
@@ -14,5 +15,5 @@ export async function before<T>(promise: Promise<T>, ms: number, late: () => Err
 }
 
 export function statementTimeout(what: string, ms: number): OutboxError {
-  return new OutboxError('OUTBOX_STATEMENT_TIMEOUT', `${what} took longer than ${ms} ms`)
+  return runtimeError('OUTBOX_STATEMENT_TIMEOUT', `${what} took longer than ${ms} ms`)
 }

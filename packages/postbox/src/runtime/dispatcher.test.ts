@@ -1,86 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { fakeClock } from '../../../../tests/support/fake-clock.ts'
-import type { Context } from '../core/handler.ts'
-import type { Message } from '../core/message.ts'
-import type { Outcome } from '../core/outcome.ts'
-import { resolveSubscribeOptions, type SubscribeOptions } from '../core/subscribe-options.ts'
-import { createDispatcher } from './dispatcher.ts'
-import type { Failpoint, FailpointName } from './failpoint.ts'
-import { type Held, heldOf } from './held.ts'
-import { createSignals } from './signals.ts'
-
-/** Resolves when everything that could run without waiting has run. */
-const idle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
-function leased(seq: number, body: Uint8Array = new Uint8Array(0)): Held {
-  const fixed = { token: 'token', id: `id-${seq}`, seq: `${seq}`, queue: 'orders', key: null, body }
-  const headers = { 'content-type': 'application/octet-stream' }
-  const rest = { headers, attempt: 1, deliveries: 1, createdAt: new Date(0), generation: null }
-  return heldOf({ ...fixed, ...rest }, 30_000, 0)
-}
-
-const leasedUpTo = (count: number): Held[] => Array.from({ length: count }, (_, index) => leased(index + 1))
-
-/** A handler that runs until it is told what becomes of it. */
-interface Run {
-  readonly seq: string
-  readonly signal: AbortSignal
-  end(): Promise<void>
-  fail(error: Error): Promise<void>
-}
-
-function dispatcherOf(options: SubscribeOptions, failpoint?: Failpoint) {
-  const clock = fakeClock()
-  const abandon = new AbortController()
-  const runs: Run[] = []
-  const finished: [string, Outcome][] = []
-  const unstarted: string[] = []
-  const told = { roomMade: 0 }
-  const handler = ({ seq }: Message, { signal }: Context): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const end = (): Promise<void> => {
-        resolve()
-        return idle()
-      }
-      const fail = (error: Error): Promise<void> => {
-        reject(error)
-        return idle()
-      }
-      runs.push({ seq, signal, end, fail })
-    })
-  const rules = { queues: null, codec: undefined, maxBodyBytes: 1_000 }
-  const settings = resolveSubscribeOptions(options)
-  const dispatcher = createDispatcher(
-    { queue: 'orders', name: 'ship', handler, settings, rules },
-    {
-      clock,
-      failpoint,
-      signals: createSignals(abandon.signal),
-      finished: ({ lease }, outcome) => void finished.push([lease.seq, outcome]),
-      unstarted: ({ lease }) => void unstarted.push(lease.seq),
-      roomMade: () => {
-        told.roomMade++
-      },
-    },
-  )
-  const take = (held: readonly Held[]): Promise<void> => {
-    dispatcher.take(held)
-    return idle()
-  }
-  /** Handlers that each take so long, one after the other. */
-  const runEach = async (count: number, ms: number, body?: Uint8Array): Promise<void> => {
-    for (let n = 0; n < count; n++) {
-      const one = leased(n, body)
-      one.deadline += clock.now()
-      await take([one])
-      clock.advance(ms)
-      await runs.at(-1)!.end()
-    }
-  }
-  return { dispatcher, clock, abandon, runs, finished, unstarted, told, take, runEach }
-}
-
-const seqsOf = (runs: readonly Run[]) => runs.map(({ seq }) => seq)
+import {
+  dispatcherOf,
+  idle,
+  leased,
+  leasedUpTo,
+  type Run,
+  seqsOf,
+} from '../../../../tests/support/dispatcher-bench.ts'
+import type { FailpointName } from './failpoint.ts'
+import type { Held } from './held.ts'
 
 describe('the slots of a dispatcher', () => {
   test('no more handlers run at once than allowed; the next starts when one ends, in order', async () => {
@@ -106,20 +34,20 @@ describe('the slots of a dispatcher', () => {
     await runs[0]!.end()
 
     expect(finished).toEqual([
-      ['2', { kind: 'fail', error: bad }],
-      ['1', { kind: 'ack' }],
+      ['2', { kind: 'fail', error: bad, isShared: false }],
+      ['1', { kind: 'ack', followOns: [] }],
     ])
   })
 
   test('says that room was made after each handler that ends, when the slot has been filled again', async () => {
-    const { dispatcher, runs, told, take } = dispatcherOf({ concurrency: 1, prefetch: 1 })
+    const { dispatcher, runs, counts, take } = dispatcherOf({ concurrency: 1, prefetch: 1 })
     await take(leasedUpTo(2))
-    const before = told.roomMade
+    const before = counts.roomMade
     await runs[0]!.end()
-    const between = [told.roomMade, dispatcher.running]
+    const between = [counts.roomMade, dispatcher.running]
     await runs[1]!.end()
 
-    expect([before, between, told.roomMade]).toEqual([0, [1, 1], 2])
+    expect([before, between, counts.roomMade]).toEqual([0, [1, 1], 2])
   })
 
   test.each<[string, (one: Held) => void]>([
@@ -161,7 +89,7 @@ describe('the slots of a dispatcher', () => {
       reached.push(name)
       return new Promise((resolve) => held.push(resolve))
     }
-    const { dispatcher, runs, finished, take } = dispatcherOf({ concurrency: 1 }, { reach })
+    const { dispatcher, runs, finished, take } = dispatcherOf({ concurrency: 1 }, { failpoint: { reach } })
     await take([leased(1)])
     const before = [runs.length, dispatcher.running]
     held[0]!()
@@ -263,11 +191,14 @@ describe('the room of a dispatcher', () => {
 
 describe('a handler that is told to give up', () => {
   test('timeoutMs aborts its signal, fails it and frees its slot though the handler never ends', async () => {
-    const { dispatcher, clock, runs, finished, told, take } = dispatcherOf({ concurrency: 1, timeoutMs: 300 })
+    const { dispatcher, clock, runs, finished, counts, take } = dispatcherOf({
+      concurrency: 1,
+      timeoutMs: 300,
+    })
     await take(leasedUpTo(2))
     clock.advance(299)
     await idle()
-    const before = [runs[0]!.signal.aborted, runs.length]
+    const before = [runs[0]!.context.signal.aborted, runs.length]
     clock.advance(1)
     await idle()
 
@@ -276,9 +207,9 @@ describe('a handler that is told to give up', () => {
       [false, 1],
       [300, 300],
     ])
-    expect(runs[0]!.signal.reason).toEqual(error)
-    expect(finished).toEqual([['1', { kind: 'fail', error }]])
-    expect([seqsOf(runs), dispatcher.running, told.roomMade]).toEqual([['1', '2'], 1, 1])
+    expect(runs[0]!.context.signal.reason).toEqual(error)
+    expect(finished).toEqual([['1', { kind: 'fail', error, isShared: false }]])
+    expect([seqsOf(runs), dispatcher.running, counts.roomMade]).toEqual([['1', '2'], 1, 1])
   })
 
   test('what a handler does after its time is up changes nothing', async () => {
@@ -302,7 +233,7 @@ describe('a handler that is told to give up', () => {
     clock.advance(300)
     await idle()
 
-    expect([left, runs[0]!.signal.aborted, finished.length]).toEqual([[], false, 1])
+    expect([left, runs[0]!.context.signal.aborted, finished.length]).toEqual([[], false, 1])
   })
 
   test('without timeoutMs the clock is not asked', async () => {
@@ -319,7 +250,7 @@ describe('a handler that is told to give up', () => {
     const reason = new Error('lost')
     first.abort(reason)
 
-    expect(runs.map(({ signal }) => signal.reason)).toEqual([reason, undefined])
+    expect(runs.map(({ context }) => context.signal.reason)).toEqual([reason, undefined])
     expect(finished).toEqual([])
   })
 
@@ -331,7 +262,7 @@ describe('a handler that is told to give up', () => {
     await runs[0]!.end()
     first.abort(new Error('has ended'))
 
-    expect(runs.map(({ signal }) => signal.aborted)).toEqual([false, false])
+    expect(runs.map(({ context }) => context.signal.aborted)).toEqual([false, false])
   })
 
   test('when the process gives up, all handlers are told, with its reason', async () => {
@@ -340,7 +271,7 @@ describe('a handler that is told to give up', () => {
     const reason = new Error('time is up')
     abandon.abort(reason)
 
-    expect(runs.map(({ signal }) => signal.reason)).toEqual([reason, reason])
+    expect(runs.map(({ context }) => context.signal.reason)).toEqual([reason, reason])
   })
 })
 
@@ -353,7 +284,11 @@ describe('a dispatcher that was closed', () => {
     await runs[0]!.end()
 
     expect(given).toEqual(['2', '3'])
-    expect([seqsOf(runs), finished, unstarted]).toEqual([['1'], [['1', { kind: 'ack' }]], ['2', '3']])
+    expect([seqsOf(runs), finished, unstarted]).toEqual([
+      ['1'],
+      [['1', { kind: 'ack', followOns: [] }]],
+      ['2', '3'],
+    ])
   })
 
   test('gives back what comes later, has no room and wants no more', async () => {

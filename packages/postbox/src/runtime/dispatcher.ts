@@ -1,13 +1,15 @@
 // Path 5/7 · dispatch: leases → handlers → outcomes, no more at once than the subscription allows.
-import { OutboxError } from '../core/errors.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { averaged, type Measured, prefetchFor } from '../core/prefetch.ts'
-import type { Clock } from './clock.ts'
-import { deliver } from './deliver.ts'
+import { isExhausted } from '../core/settlement.ts'
+import { type DeliveryTools, deliver } from './deliver.ts'
 import type { Failpoint } from './failpoint.ts'
+import type { Desk } from './hand.ts'
 import type { Held } from './held.ts'
+import { ofMessage } from './settle-reports.ts'
 import type { Signals } from './signals.ts'
 import type { Subscription } from './subscription.ts'
+import { createUnits } from './units.ts'
 
 /** One subscription's slots, and what waits for one. */
 export interface Dispatcher {
@@ -16,6 +18,7 @@ export interface Dispatcher {
   readonly room: number
   /** Enough room to be worth a claim: with messages ahead, half of them are used up first, so that claims stay large. */
   readonly wantsMore: boolean
+  /** Handlers at work. */
   readonly running: number
   take(claimed: readonly Held[]): void
   /** Starts nothing more, now or later: gives back what has not been started. */
@@ -23,71 +26,65 @@ export interface Dispatcher {
 }
 
 export interface DispatcherParts {
-  readonly clock: Clock
+  readonly tools: DeliveryTools
   readonly signals: Signals
   readonly failpoint?: Failpoint | undefined
-  /** A handler ended: this is what it came to. */
-  finished(held: Held, outcome: Outcome): void
-  /** Claimed and not started. */
-  unstarted(held: Held): void
+  /** Where messages end. */
+  readonly desk: Desk
   /** A slot became free. */
   roomMade(): void
 }
 
 export function createDispatcher(subscription: Subscription, parts: DispatcherParts): Dispatcher {
-  const { concurrency, prefetch } = subscription.settings
-  const { clock } = parts
-  const waiting: Held[] = []
+  const { concurrency, prefetch, maxDeliveries } = subscription.settings
+  const { size } = subscription.run.kind === 'batch' ? subscription.run : { size: 1 }
+  const { clock, teller } = parts.tools
+  const units = createUnits(subscription.run, clock, () => pump())
   let running = 0
+  let inRuns = 0
   let isClosed = false
   let measured: Measured = { handlerMs: null, bodyBytes: null }
 
-  const ahead = (): number => prefetch ?? prefetchFor(concurrency, measured)
-  const room = (): number => Math.max(0, concurrency + ahead() - running - waiting.length)
-  const start = async (held: Held): Promise<void> => {
+  const ahead = (): number => prefetch ?? (size > 1 ? size : prefetchFor(concurrency, measured))
+  const room = (): number => Math.max(0, concurrency * size + ahead() - inRuns - units.waiting)
+  const start = async (unit: readonly Held[]): Promise<void> => {
     running++
+    inRuns += unit.length
     const startedAt = clock.now()
-    const outcome = await parts.signals.during((controller) => runHandler(held, controller))
+    if (teller.isHeard) for (const { lease } of unit) tellDispatched(lease)
+    const outcomes = await parts.signals.during((controller) =>
+      runUnit(unit, { subscription, controller }, parts),
+    )
+    const durationMs = clock.now() - startedAt
     running--
+    inRuns -= unit.length
     measured = {
-      handlerMs: averaged(measured.handlerMs, clock.now() - startedAt),
-      bodyBytes: averaged(measured.bodyBytes, held.lease.body.byteLength),
+      handlerMs: averaged(measured.handlerMs, durationMs),
+      bodyBytes: averaged(measured.bodyBytes, unit[0]?.lease.body.byteLength ?? 0),
     }
-    parts.finished(held, outcome)
+    for (const [index, held] of unit.entries()) {
+      const outcome = outcomes[index]
+      if (outcome !== undefined) parts.desk.finished(held, outcome, durationMs)
+    }
     pump()
     parts.roomMade()
   }
-  const runHandler = async (held: Held, controller: AbortController): Promise<Outcome> => {
-    held.abort = (reason) => controller.abort(reason)
-    if (parts.failpoint) await parts.failpoint.reach('before_handler')
-    const outcome = await timed(deliver(held.lease, subscription, controller.signal), controller)
-    held.abort = () => {}
-    if (parts.failpoint) await parts.failpoint.reach('after_handler')
-    return outcome
-  }
-  /** A handler that is out of time has failed, whether it listens to its signal or not: it must not keep its slot for ever. */
-  const timed = async (delivery: Promise<Outcome>, controller: AbortController): Promise<Outcome> => {
-    const { timeoutMs } = subscription.settings
-    if (timeoutMs === null) return delivery
-    const timer = new AbortController()
-    const timeout = clock.sleep(timeoutMs, timer.signal).then((): Outcome => {
-      const sentence = `handler ${subscription.name} took longer than ${timeoutMs} ms`
-      const error = new OutboxError('OUTBOX_HANDLER_TIMEOUT', sentence)
-      if (!timer.signal.aborted) controller.abort(error)
-      return { kind: 'fail', error }
-    })
-    const outcome = await Promise.race([delivery, timeout])
-    timer.abort()
-    return outcome
-  }
+  const tellDispatched = (lease: Held['lease']): void =>
+    teller.tell({ kind: 'dispatched', ...ofMessage(lease), bytes: lease.body.byteLength })
   const pump = (): void => {
     while (!isClosed && running < concurrency) {
-      const held = waiting.shift()
-      if (held === undefined) return
-      // What waited here longer than its lease may be running elsewhere by now.
-      if (held.isLost || clock.now() >= held.deadline) parts.unstarted(held)
-      else void start(held)
+      const unit = units.next()
+      if (unit === null) return
+      const startable = unit.filter(isStartable)
+      if (startable.length > 0) void start(startable)
     }
+  }
+  const isStartable = (held: Held): boolean => {
+    // What waited here longer than its lease may be running elsewhere by now.
+    if (held.isLost || clock.now() >= held.deadline) parts.desk.unstarted(held)
+    else if (isExhausted(held.lease, maxDeliveries)) parts.desk.finished(held, { kind: 'exhausted' }, null)
+    else return true
+    return false
   }
   return {
     subscription,
@@ -101,13 +98,26 @@ export function createDispatcher(subscription: Subscription, parts: DispatcherPa
       return running
     },
     take(claimed) {
-      if (isClosed) return claimed.forEach(parts.unstarted)
-      waiting.push(...claimed)
+      if (isClosed) return claimed.forEach(parts.desk.unstarted)
+      units.add(claimed)
       pump()
     },
     close() {
       isClosed = true
-      waiting.splice(0).forEach(parts.unstarted)
+      units.close().forEach(parts.desk.unstarted)
     },
   }
+}
+
+async function runUnit(
+  unit: readonly Held[],
+  run: { readonly subscription: Subscription; readonly controller: AbortController },
+  { tools, failpoint }: DispatcherParts,
+): Promise<readonly Outcome[]> {
+  for (const held of unit) held.abort = (reason) => run.controller.abort(reason)
+  if (failpoint) await failpoint.reach('before_handler')
+  const outcomes = await deliver(unit, run, tools)
+  for (const held of unit) held.abort = () => {}
+  if (failpoint) await failpoint.reach('after_handler')
+  return outcomes
 }

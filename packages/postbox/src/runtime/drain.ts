@@ -6,6 +6,10 @@ export interface Drained {
   readonly acked: number
   /** Failed, and put back for later. */
   readonly retried: number
+  /** Put back by their handlers, not counted as failed. */
+  readonly snoozed: number
+  /** Given up: in the dead letters, or discarded. */
+  readonly dead: number
   /** Taken over by another process before they could be settled, or settled just before the connection broke. */
   readonly lost: number
   /** Nothing was ready any more. False: the deadline came first, or a stop. */
@@ -29,6 +33,8 @@ function since(before: Settled, now: Settled): Omit<Drained, 'isEmpty'> {
   return {
     acked: now.acked - before.acked,
     retried: now.retried - before.retried,
+    snoozed: now.snoozed - before.snoozed,
+    dead: now.dead - before.dead,
     lost: now.lost - before.lost,
   }
 }

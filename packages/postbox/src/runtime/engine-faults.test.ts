@@ -8,8 +8,13 @@ import {
   queueOf,
   started,
 } from '../../../../tests/support/engine-bench.ts'
+import { recordedEvents } from '../../../../tests/support/recorded-events.ts'
+import { subscriptionOf } from '../../../../tests/support/runner-bench.ts'
+import type { Handler } from '../core/handler.ts'
 import { resolveSubscribeOptions } from '../core/subscribe-options.ts'
+import type { DeliveryTools } from './deliver.ts'
 import { createDispatcher } from './dispatcher.ts'
+import type { Held } from './held.ts'
 import { createSignals } from './signals.ts'
 
 beforeEach(() => {
@@ -74,8 +79,8 @@ describe('when settlements cannot be written', () => {
 })
 
 describe('a claim that fails', () => {
-  test('is logged and tried again, ever later, until one succeeds', async () => {
-    const { engine, claims, clock, log, advance } = await started(queueOf('orders'))
+  test('is told of and tried again, ever later, until one succeeds', async () => {
+    const { engine, claims, clock, told, advance } = await started(queueOf('orders'))
     const failures: number[] = []
     for (let n = 0; n < 4; n++) {
       await claims[n]!.fail(lost)
@@ -85,13 +90,8 @@ describe('a claim that fails', () => {
     await claims[4]!.find()
 
     expect(clock.asked.slice(0, 4)).toEqual([75, 150, 300, 600])
-    expect(log).toEqual(
-      [75, 150, 300, 600].map((delayMs) => ({
-        level: 'error',
-        message: 'database failed, trying again',
-        fields: { delayMs },
-        error: lost,
-      })),
+    expect(told.slice(0, 4)).toEqual(
+      [75, 150, 300, 600].map((delayMs) => ({ kind: 'claim_failed', error: lost, delayMs })),
     )
     expect([failures, engine.failures]).toEqual([[1, 2, 3, 4], 0])
   })
@@ -184,20 +184,17 @@ describe('when it is halted', () => {
   test('what a claim under way brings is held and given back, and no other claim follows', async () => {
     const unstarted: string[] = []
     const handled: string[] = []
-    const rules = { queues: null, codec: undefined, maxBodyBytes: 1 }
     const bench = benchOf([])
-    const dispatcher = createDispatcher(
-      {
-        ...{ queue: 'orders', name: 'ship', settings: resolveSubscribeOptions({ concurrency: 2 }), rules },
-        handler: ({ seq }) => void handled.push(seq),
-      },
-      {
-        ...{ clock: bench.clock, signals: createSignals(new AbortController().signal) },
-        finished: () => {},
-        unstarted: ({ lease }) => void unstarted.push(lease.seq),
-        roomMade: () => {},
-      },
-    )
+    const { clock } = bench
+    const settings = resolveSubscribeOptions({ concurrency: 2 })
+    const handler: Handler = ({ seq }) => void handled.push(seq)
+    const desk = { finished: () => {}, unstarted: ({ lease }: Held) => void unstarted.push(lease.seq) }
+    const dispatcher = createDispatcher(subscriptionOf({ run: { kind: 'each', handler }, settings }), {
+      tools: { clock, ...recordedEvents() } as unknown as DeliveryTools,
+      signals: createSignals(new AbortController().signal),
+      desk,
+      roomMade: () => {},
+    })
     bench.engine.add(dispatcher)
     await bench.run()
     bench.halt.abort()

@@ -9,6 +9,7 @@ import {
   started,
 } from '../../../../tests/support/engine-bench.ts'
 import type { Engine } from './engine.ts'
+import type { Failpoint } from './failpoint.ts'
 
 beforeEach(() => {
   vi.spyOn(Math, 'random').mockReturnValue(0.5)
@@ -34,6 +35,26 @@ describe('looking', () => {
     ])
     expect([orders.taken, full.taken, mails.taken]).toEqual([[one], [], [other]])
     expect([...held]).toEqual([one, other])
+  })
+
+  test('tells of each claim, for each queue that it asked for, also when it found nothing', async () => {
+    const full = queueOf('full')
+    full.setRoom(0)
+    const { claims, told } = await started(queueOf('orders'), full, queueOf('mails'))
+    await claims[0]!.find({ orders: { held: [leased(1), leased(2)] } })
+
+    expect(told).toEqual([
+      { kind: 'claimed', queue: 'orders', count: 2 },
+      { kind: 'claimed', queue: 'mails', count: 0 },
+    ])
+  })
+
+  test('tells of no claim that nobody hears of', async () => {
+    const { claims, told, run } = benchOf([queueOf('orders')], { isHeard: false })
+    await run()
+    await claims[0]!.find({ orders: { held: [leased(1)] } })
+
+    expect(told).toEqual([])
   })
 
   test('a full claim is followed by another at once while there is room, and its queue gets up', async () => {
@@ -205,9 +226,10 @@ describe('notifications', () => {
   })
 
   test('one after it has lain down is not lost: it looks again instead of sleeping', async () => {
-    const { engine, claims, clock, run } = benchOf([queueOf('orders')], {
-      reach: async (name) => (name === 'before_sleep' ? engine.notified('orders') : undefined),
-    })
+    const reach: Failpoint['reach'] = async (name) => {
+      if (name === 'before_sleep') engine.notified('orders')
+    }
+    const { engine, claims, clock, run } = benchOf([queueOf('orders')], { failpoint: { reach } })
     await run()
     await claims[0]!.find()
 

@@ -1,7 +1,7 @@
-import type { Logger } from '../core/log.ts'
+import type { Teller } from '../core/events.ts'
 import { pollDelayMs, reconnectDelayMs } from '../core/pacing.ts'
 import { type Board, createBoard } from './board.ts'
-import type { Claimer } from './claimer.ts'
+import type { Claimer, Found } from './claimer.ts'
 import type { Clock } from './clock.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Failpoint } from './failpoint.ts'
@@ -13,7 +13,7 @@ import type { Waker } from './waker.ts'
 
 export interface EngineParts {
   readonly clock: Clock
-  readonly log: Logger
+  readonly teller: Teller
   readonly failpoint?: Failpoint | undefined
   readonly claimer: Claimer
   readonly waker: Waker
@@ -22,7 +22,7 @@ export interface EngineParts {
 }
 
 export interface Engine {
-  /** Serves one more queue. */
+  /** Serves the queues of one more subscription. */
   add(dispatcher: Dispatcher): void
   /** Claims and dispatches until the signal aborts; then gives back what was not started. Never rejects. */
   run(halt: AbortSignal): Promise<void>
@@ -55,7 +55,7 @@ const mostUnwritten = 2_000
  *   handlers; what became of them goes to the settler.
  * - None has: rest. Make sure that we will be woken, then sleep until a notification, a freed slot, the next due time, or the fallback.
  *
- * Nothing is claimed while settlements cannot be written. A broken database is logged and survived: claims are tried again, ever later.
+ * Nothing is claimed while settlements cannot be written. A broken database is told of and survived: claims are tried again, ever later.
  */
 export function createEngine(parts: EngineParts): Engine {
   const loop = createLoop(parts)
@@ -161,14 +161,14 @@ function shouldLook(loop: Loop): boolean {
 }
 
 async function turn(loop: Loop): Promise<void> {
-  const { clock, log } = loop.parts
+  const { clock, teller } = loop.parts
   try {
     if (!shouldLook(loop)) return await rest(loop)
     await look(loop)
     loop.failures = 0
   } catch (error) {
     const delayMs = Math.round(reconnectDelayMs(++loop.failures, Math.random()))
-    log({ level: 'error', message: 'database failed, trying again', fields: { delayMs }, error })
+    teller.tell({ kind: 'claim_failed', error, delayMs })
     loop.board.mayAllHaveMore()
     loop.sweeps.owe()
     // Not to be woken by a freed slot: a server that is down must not be asked once for each handler that ends.
@@ -178,7 +178,7 @@ async function turn(loop: Loop): Promise<void> {
 
 async function look(loop: Loop): Promise<void> {
   const { board, sweeps, empties } = loop
-  const { claimer, waker, hand } = loop.parts
+  const { claimer, waker, hand, teller } = loop.parts
   const isSweep = sweeps.isDue() || (board.missedSweep && sweeps.isAllowed())
   const hadNothing = hand.held.size === 0
   // Who asks while it is under way gets the next one: what was committed since is not in this.
@@ -191,6 +191,7 @@ async function look(loop: Loop): Promise<void> {
     throw error
   })
   const claimed = found.flatMap(({ held }) => held)
+  tellClaimed(teller, found)
   if (isSweep) sweeps.end(found.every(({ isFull }) => !isFull))
   hand.hold(claimed)
   waker.getUp(board.busy(found))
@@ -198,6 +199,12 @@ async function look(loop: Loop): Promise<void> {
   loop.emptyLooks = claimed.length === 0 ? loop.emptyLooks + 1 : 0
   const sawAll = isSweep && demands.length === board.size
   if (sawAll && hadNothing && claimed.length === 0) for (const tell of empties.splice(0, asking)) tell()
+}
+
+/** Empty claims, too: whoever counts messages wants to know how often there were none. */
+function tellClaimed(teller: Teller, found: readonly Found[]): void {
+  if (!teller.isHeard) return
+  for (const { queue, held } of found) teller.tell({ kind: 'claimed', queue, count: held.length })
 }
 
 async function rest(loop: Loop): Promise<void> {

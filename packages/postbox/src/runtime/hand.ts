@@ -1,66 +1,141 @@
+import { classifyError } from '../core/classify.ts'
+import type { describerOf } from '../core/describe-error.ts'
+import type { Teller, WarningCode } from '../core/events.ts'
 import type { Outcome } from '../core/outcome.ts'
-import { type Settlement, settle } from '../core/settlement.ts'
+import { defaultRetry } from '../core/retry.ts'
+import { type Judged, type Settlement, type SettleRules, settle } from '../core/settlement.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
-import type { Held } from './held.ts'
+import type { Clock } from './clock.ts'
+import { databaseTime, type Held } from './held.ts'
+import { ofMessage } from './settle-reports.ts'
 import type { Settler } from './settler.ts'
+import type { Settling } from './settling.ts'
+import type { Subscription } from './subscription.ts'
 
 /** Everything that was claimed and whose end is not yet written: waiting for a slot, running, or waiting to be written. */
 export interface Hand {
   readonly held: ReadonlySet<Held>
   hold(claimed: readonly Held[]): void
-  /** A handler ended: writes what that makes of the row, and lets go of it. */
-  finished(one: Held, outcome: Outcome): void
-  /** It was never started: gives it back. */
-  unstarted(one: Held): void
+  /** Where the messages of a subscription end. */
+  desk(subscription: Subscription): Desk
   /** Resolves when nothing is in hand. */
   untilEmpty(): Promise<void>
 }
 
+export interface Desk {
+  /** A handler ended, or was not run: writes what that makes of the row, and lets go of it. */
+  finished(one: Held, outcome: Outcome, durationMs: number | null): void
+  /** It was never started: gives it back. */
+  unstarted(one: Held): void
+}
+
 export interface HandParts {
   readonly settler: Pick<Settler, 'settle' | 'countLost'>
-  /** The options of the subscription that a message belongs to. */
-  settingsOf(queue: string): SubscribeSettings
+  readonly clock: Pick<Clock, 'now'>
+  readonly teller: Teller
+  readonly describe: ReturnType<typeof describerOf>
   /** A message was put back, to be due in so many milliseconds. */
   putBack(queue: string, delayMs: number): void
   /** Nothing is in hand any more. */
   emptied(): void
 }
 
-export function createHand({ settler, settingsOf, putBack, emptied }: HandParts): Hand {
+export function createHand(parts: HandParts): Hand {
   const held = new Set<Held>()
   const waiting: (() => void)[] = []
-
   const letGo = (one: Held): void => {
     held.delete(one)
     if (held.size > 0) return
     for (const tell of waiting.splice(0)) tell()
-    emptied()
-  }
-  const write = (one: Held, settlement: Settlement, maxBatch: number): void => {
-    // Nothing may be written for what somebody else has: it was reported when it was lost.
-    if (one.isLost) settler.countLost()
-    const written = one.isLost ? Promise.resolve() : settler.settle(settlement, maxBatch)
-    void written.then(() => {
-      if (settlement.write === 'reschedule') putBack(one.lease.queue, settlement.delayMs)
-      letGo(one)
-    })
+    parts.emptied()
   }
   return {
     held,
     hold(claimed) {
       for (const one of claimed) held.add(one)
     },
-    finished(one, outcome) {
-      const { flush, maxBatch } = settingsOf(one.lease.queue)
-      write(one, settle(one.lease, outcome, Math.random()), flush === 'each' ? 1 : maxBatch)
-    },
-    // Together, whatever `flush` says: a stop may give back a thousand.
-    unstarted: (one) =>
-      write(one, { write: 'release', lease: one.lease }, settingsOf(one.lease.queue).maxBatch),
+    desk: (subscription) => createDesk(subscription, parts, letGo),
     untilEmpty: () =>
       new Promise((resolve) => {
         if (held.size === 0) resolve()
         else waiting.push(resolve)
       }),
   }
+}
+
+function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: Held) => void): Desk {
+  const { settler, clock, teller } = parts
+  const { maxBatch, flush } = settings
+  const rules = rulesOf(settings, parts)
+
+  const write = async (one: Held, settlement: Settlement, how: Settling): Promise<void> => {
+    one.isEnding = true
+    const written = await settler.settle(settlement, how)
+    if (written.kind === 'refused') {
+      // The handler succeeded, and what it wants to publish cannot be written: as if it had failed at publishing it.
+      teller.tell({ kind: 'follow_on_failed', ...ofMessage(one.lease), error: written.error })
+      const failure: Outcome = { kind: 'fail', error: written.error, isShared: false }
+      return write(one, decide(one, failure), how)
+    }
+    if (settlement.write === 'reschedule' || settlement.write === 'snooze')
+      parts.putBack(one.lease.queue, settlement.delayMs)
+    letGo(one)
+  }
+  /** Nothing may be written for what somebody else has: it was reported when it was lost. */
+  const lose = (one: Held): void => {
+    settler.countLost()
+    letGo(one)
+  }
+  const decide = (one: Held, outcome: Outcome): Settlement => {
+    const endedAt = databaseTime(one, clock.now())
+    const { settlement, troubles } = settle(one.lease, outcome, { ...rules, endedAt, random: Math.random })
+    for (const { code, error } of troubles)
+      teller.tell({
+        kind: 'warning',
+        code,
+        message: troubleTexts[code] ?? code,
+        fields: ofMessage(one.lease),
+        error,
+      })
+    return settlement
+  }
+  return {
+    finished(one, outcome, durationMs) {
+      if (one.isLost) return lose(one)
+      const batch = flush === 'each' ? 1 : maxBatch
+      void write(one, decide(one, outcome), { maxBatch: batch, durationMs })
+    },
+    // Together, whatever `flush` says: a stop may give back a thousand.
+    unstarted(one) {
+      if (one.isLost) return lose(one)
+      void write(one, { write: 'release', lease: one.lease }, { maxBatch, durationMs: null })
+    },
+  }
+}
+
+const troubleTexts: Partial<Record<WarningCode, string>> = {
+  policy_failed: 'the retry policy is broken: there is no other run',
+  classify_failed: '`classify` is broken: the usual rules were asked',
+  describe_failed: '`describeError` is broken: the error was not recorded',
+}
+
+function rulesOf(
+  { retry, terminalErrors, classify }: SubscribeSettings,
+  { describe }: HandParts,
+): Pick<SettleRules, 'retry' | 'classify' | 'describe'> {
+  return {
+    retry: retry ?? defaultRetry,
+    classify(error) {
+      const { verdict, trouble } = classifyError(error, { terminalErrors, classify })
+      return judged(verdict, 'classify_failed', trouble)
+    },
+    describe(error) {
+      const { text, trouble } = describe(error)
+      return judged(text, 'describe_failed', trouble)
+    },
+  }
+}
+
+function judged<T>(value: T, code: WarningCode, error: unknown): Judged<T> {
+  return error === undefined ? { value } : { value, trouble: { code, error } }
 }

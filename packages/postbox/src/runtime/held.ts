@@ -4,11 +4,15 @@ import type { Lease } from '../core/lease.ts'
 export interface Held {
   readonly lease: Lease
   readonly leaseMs: number
+  /** When its claim was sent, on the local clock. */
+  readonly sentAt: number
   /**
    * When the lease ends, on the local clock: counted from when the claim (or the last renewal) was *sent*, so it is never later than
    * the end that the database stored.
    */
   deadline: number
+  /** What became of it is on its way into the table: whether the lease still holds is told by that write. */
+  isEnding: boolean
   /** Somebody else may have it now: nothing is written for it any more. */
   isLost: boolean
   /** Aborts its handler's signal; before the handler starts, and after it ended, nothing. */
@@ -16,5 +20,18 @@ export interface Held {
 }
 
 export function heldOf(lease: Lease, leaseMs: number, sentAt: number): Held {
-  return { lease, leaseMs, deadline: sentAt + leaseMs, isLost: false, abort: () => {} }
+  return {
+    lease,
+    leaseMs,
+    sentAt,
+    deadline: sentAt + leaseMs,
+    isEnding: false,
+    isLost: false,
+    abort: () => {},
+  }
+}
+
+/** A time of the local clock, by the database's: as long after the claim here as there. */
+export function databaseTime({ lease, sentAt }: Held, now: number): Date {
+  return new Date(lease.claimedAt.getTime() + Math.max(0, now - sentAt))
 }

@@ -1,12 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../../tests/support/fake-clock.ts'
-import type { LogEntry } from '../core/log.ts'
-import { resolveSubscribeOptions } from '../core/subscribe-options.ts'
+import { answering, idle, leased, type Sent, summaryOf } from '../../../../tests/support/lease-bench.ts'
+import { recordedEvents } from '../../../../tests/support/recorded-events.ts'
+import { subscriptionOf } from '../../../../tests/support/runner-bench.ts'
+import { describerOf } from '../core/describe-error.ts'
+import { LeaseLostError } from '../core/errors.ts'
+import type { Outcome } from '../core/outcome.ts'
 import { resolveNames } from '../sql/names.ts'
 import type { Statement } from '../sql/statement.ts'
 import type { Failpoint, FailpointName } from './failpoint.ts'
 import { createHand } from './hand.ts'
-import { type Held, heldOf } from './held.ts'
+import type { Held } from './held.ts'
 import { createLane, type Lane } from './lane.ts'
 import { keepLeases } from './lease-keeper.ts'
 import { createSettler } from './settler.ts'
@@ -15,65 +19,13 @@ const names = resolveNames({ schema: 'public', table: 'outbox' })
 const leaseMs = 8_000
 const tickMs = leaseMs / 8
 
-/** Resolves when everything that could run without waiting has run. */
-const idle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
-/** A lease in hand, and why its handler was told to give up. */
-type Watched = Held & { reason?: unknown }
-
-/** A lease of 8 seconds, unless told otherwise, that was sent for at that time. */
-function leased(seq: number, sentAt = 0, ms = leaseMs): Watched {
-  const fixed = {
-    token: `token-${seq}`,
-    id: `id-${seq}`,
-    queue: 'orders',
-    key: null,
-    body: new Uint8Array(0),
-  }
-  const rest = { headers: {}, attempt: 1, deliveries: 3, createdAt: new Date(0), generation: null }
-  const held: Watched = heldOf({ ...fixed, ...rest, seq: `${seq}` }, ms, sentAt)
-  held.abort = (reason) => {
-    held.reason ??= reason
-  }
-  return held
-}
-
-/** A statement that waits for its answer. */
-interface Sent {
-  readonly name: string
-  readonly seqs: readonly string[]
-  readonly values: readonly unknown[]
-  /** Answers with these seqs. */
-  answer(...seqs: number[]): Promise<void>
-  fail(error: Error): Promise<void>
-}
-
-function seqsOf([value]: readonly unknown[]): readonly string[] {
-  const text = value as string
-  if (text.startsWith('{')) return text.slice(1, -1).split(',')
-  return (JSON.parse(text) as { seq: string }[]).map(({ seq }) => seq)
-}
-
-/** Notes each statement, and answers when it is told to. */
-function answering(sent: Sent[]) {
-  return ({ name, values }: Statement<unknown>): Promise<never> =>
-    new Promise((resolve, reject) => {
-      const answer = (...seqs: number[]): Promise<void> => {
-        resolve(seqs.map((seq) => ({ seq: `${seq}` })) as never)
-        return idle()
-      }
-      const fail = (error: Error): Promise<void> => {
-        reject(error)
-        return idle()
-      }
-      sent.push({ name, seqs: seqsOf(values), values, answer, fail })
-    })
-}
-
 /** A keeper of these leases over a lane whose turns come when they may. */
-function keeperOf(inHand: readonly Held[], failpoint?: Failpoint) {
+function keeperOf(
+  inHand: readonly Held[],
+  { failpoint, isHeard = false }: { failpoint?: Failpoint; isHeard?: boolean } = {},
+) {
   const [clock, ending, held] = [fakeClock(), new AbortController(), new Set(inHand)]
-  const log: LogEntry[] = []
+  const { teller, told } = recordedEvents({ isHeard })
   const sent: Sent[] = []
   const waiting: (() => void)[] = []
   const state = { isBusy: false, isOver: false, shortestLeaseMs: leaseMs }
@@ -85,16 +37,13 @@ function keeperOf(inHand: readonly Held[], failpoint?: Failpoint) {
       return statement === null ? [] : send(statement)
     },
   }
-  const parts = { held, lane: lane as unknown as Lane, names, clock, failpoint }
-  const told = {
-    log: (entry: LogEntry) => void log.push(entry),
-    shortestLeaseMs: () => state.shortestLeaseMs,
-  }
-  void keepLeases({ ...parts, ...told }, ending.signal).then(() => {
+  const parts = { held, lane: lane as unknown as Lane, names, clock, teller, failpoint }
+  const shortestLeaseMs = (): number => state.shortestLeaseMs
+  void keepLeases({ ...parts, shortestLeaseMs }, ending.signal).then(() => {
     state.isOver = true
   })
   return {
-    ...{ clock, held, log, sent, ending, state },
+    ...{ clock, held, told, sent, ending, state },
     /** Moves on to the next looks. */
     async tick(count = 1) {
       for (let n = 0; n < count; n++) {
@@ -110,8 +59,7 @@ function keeperOf(inHand: readonly Held[], failpoint?: Failpoint) {
   }
 }
 
-const summaryOf = (sent: readonly Sent[]) => sent.map(({ name, seqs }) => [name, ...seqs])
-const leaseLost = expect.objectContaining({ code: 'OUTBOX_LEASE_LOST' })
+const leaseLost = expect.any(LeaseLostError)
 
 describe('renewing leases', () => {
   test('looks eight times within the shortest lease there is at the time', async () => {
@@ -219,18 +167,34 @@ describe('a lease that did not come back', () => {
     const { keeper, missing } = await missingOne()
     await keeper.sent[1]!.answer(2)
 
-    expect([missing.isLost, missing.reason, keeper.log]).toEqual([false, undefined, []])
+    expect([missing.isLost, missing.reason, keeper.told]).toEqual([false, undefined, []])
     expect(missing.deadline).toBe(8_000)
   })
 
-  test('is lost when it is not: its handler is told to give up, and it is logged', async () => {
+  test('is lost when it is not: its handler is told to give up, and so is everybody else', async () => {
     const { keeper, kept, missing } = await missingOne()
     await keeper.sent[1]!.answer()
 
     expect([missing.isLost, missing.reason]).toEqual([true, leaseLost])
     expect([kept.isLost, kept.reason]).toEqual([false, undefined])
-    const fields = { queue: 'orders', id: 'id-2', seq: '2', deliveries: 3 }
-    expect(keeper.log).toEqual([{ level: 'warn', message: expect.stringContaining('lease lost'), fields }])
+    expect(missing.reason).toMatchObject({
+      code: 'OUTBOX_LEASE_LOST',
+      message: expect.stringMatching(/id-2 .* was taken over/),
+    })
+    const about = { queue: 'orders', id: 'id-2', seq: '2', attempt: 1, deliveries: 3, durationMs: null }
+    expect(keeper.told).toEqual([{ kind: 'lease_lost', ...about, phase: 'running', mayHaveLanded: false }])
+  })
+
+  test.each([
+    [true, [{ kind: 'lease_renewed', count: 2 }]],
+    [false, []],
+  ])('is counted with the others that were renewed, if somebody hears (%s)', async (isHeard, told) => {
+    const keeper = keeperOf([leased(1), leased(2), leased(3)], { isHeard })
+    await keeper.tick(4)
+    await keeper.sent[0]!.answer(1, 3)
+    await keeper.sent[1]!.answer(2)
+
+    expect(keeper.told).toEqual(told)
   })
 
   test('is not asked for again once it is lost', async () => {
@@ -249,7 +213,7 @@ describe('a lease that did not come back', () => {
     await keeper.sent[0]!.answer(1)
 
     expect(summaryOf(keeper.sent)).toEqual([['extend_leases', '1', '2']])
-    expect([settled.isLost, keeper.log]).toEqual([false, []])
+    expect([settled.isLost, keeper.told]).toEqual([false, []])
   })
 
   test('is not called lost when it was settled while it was being asked for', async () => {
@@ -257,7 +221,7 @@ describe('a lease that did not come back', () => {
     keeper.held.delete(missing)
     await keeper.sent[1]!.answer()
 
-    expect([missing.isLost, missing.reason, keeper.log]).toEqual([false, undefined, []])
+    expect([missing.isLost, missing.reason, keeper.told]).toEqual([false, undefined, []])
   })
 })
 
@@ -289,17 +253,16 @@ describe('a renewal that does not get through', () => {
     expect([soon.reason, later.reason]).toEqual([leaseLost, undefined])
   })
 
-  test('is logged when it fails, and tried again at the next look', async () => {
+  test('is told of when it fails, and tried again at the next look', async () => {
     const one = leased(1)
     const keeper = keeperOf([one])
     const error = new Error('connection lost')
     await keeper.tick(4)
     await keeper.sent[0]!.fail(error)
-    const [entry] = keeper.log
     await keeper.tick()
     await keeper.sent[1]!.answer(1)
 
-    expect(entry).toMatchObject({ level: 'warn', error })
+    expect(keeper.told).toMatchObject([{ kind: 'warning', code: 'renewal_failed', error }])
     expect(summaryOf(keeper.sent)).toEqual([
       ['extend_leases', '1'],
       ['extend_leases', '1'],
@@ -314,10 +277,10 @@ describe('a renewal that does not get through', () => {
     await keeper.sent[0]!.answer()
     await keeper.sent[1]!.fail(new Error('connection lost'))
 
-    expect([one.isLost, one.reason, keeper.log.length]).toEqual([false, undefined, 1])
+    expect([one.isLost, one.reason, keeper.told.length]).toEqual([false, undefined, 1])
   })
 
-  test('a renewal that fails while it is held at a failpoint rejects nowhere but in the log', async () => {
+  test('a renewal that fails while it is held at a failpoint rejects nowhere, and is told of', async () => {
     const reached: FailpointName[] = []
     const unhandled: unknown[] = []
     const note = (error: unknown): void => void unhandled.push(error)
@@ -327,22 +290,24 @@ describe('a renewal that does not get through', () => {
       await idle()
       if (name === 'renewal_sent') await keeper.sent[0]?.fail(new Error('connection lost'))
     }
-    const keeper = keeperOf([leased(1, -4_000)], { reach })
+    const keeper = keeperOf([leased(1, -4_000)], { failpoint: { reach } })
     await keeper.tick()
     for (let n = 0; n < 5; n++) await idle()
     process.off('unhandledRejection', note)
 
-    expect([reached, keeper.log.length]).toEqual([['before_renewal', 'renewal_sent'], 1])
+    expect([reached, keeper.told.length]).toEqual([['before_renewal', 'renewal_sent'], 1])
     expect(unhandled).toEqual([])
   })
 })
 
 describe('renewals and flushes on one lane', () => {
+  const ack: Outcome = { kind: 'ack', followOns: [] }
+
   /** Two messages in hand whose leases are past their half, over the real lane, settler and hand. */
   function together() {
     const [clock, ending] = [fakeClock(), new AbortController()]
     const sent: Sent[] = []
-    const log: LogEntry[] = []
+    const { teller, told } = recordedEvents()
     const send = answering(sent)
     const run = async (statement: Statement<unknown>): Promise<unknown> =>
       statement.name === 'read_isolation' ? [{ isolation: 'read committed' }] : send(statement)
@@ -350,19 +315,20 @@ describe('renewals and flushes on one lane', () => {
       database: { run, transaction: run, capacity: 1 } as never,
       statementTimeoutMs: 10_000,
     })
-    const shared = { lane, names, clock, log: (entry: LogEntry) => void log.push(entry) }
-    const settler = createSettler({ ...shared, giveUp: ending.signal, changed: () => {} })
-    const settingsOf = () => resolveSubscribeOptions(undefined)
-    const hand = createHand({ settler, settingsOf, emptied: () => {}, putBack: () => {} })
+    const shared = { lane, names, clock, teller, changed: () => {}, emptied: () => {}, putBack: () => {} }
+    const writing = { wake: 'quiet' as const, deadLetters: 'table' as const, giveUp: ending.signal }
+    const settler = createSettler({ ...shared, ...writing })
+    const hand = createHand({ ...shared, settler, describe: describerOf(undefined) })
+    const { finished } = hand.desk(subscriptionOf())
     void keepLeases({ ...shared, held: hand.held, shortestLeaseMs: () => leaseMs }, ending.signal)
     const [first, second] = [leased(1, -4_000), leased(2, -4_000)]
     hand.hold([first, second])
-    return { clock, sent, log, hand, first, second }
+    return { clock, sent, told, finished, first, second }
   }
 
   test('what a flush has written is not in the renewal that waited for it', async () => {
-    const { clock, sent, hand, first } = together()
-    hand.finished(first, { kind: 'ack' })
+    const { clock, sent, finished, first } = together()
+    finished(first, ack, 5)
     await idle()
     clock.advance(tickMs)
     await idle()
@@ -376,9 +342,9 @@ describe('renewals and flushes on one lane', () => {
   })
 
   test('what one statement of a flush has written is not in it, or called lost, before the next one', async () => {
-    const { clock, sent, log, hand, first, second } = together()
-    hand.finished(first, { kind: 'ack' })
-    hand.finished(second, { kind: 'fail', error: new Error('bad') })
+    const { clock, sent, told, finished, first, second } = together()
+    finished(first, ack, 5)
+    finished(second, { kind: 'fail', error: new Error('bad'), isShared: false }, 5)
     await idle()
     clock.advance(tickMs)
     await idle()
@@ -391,6 +357,6 @@ describe('renewals and flushes on one lane', () => {
       ['extend_leases', '2'],
       ['reschedule_retried', '2'],
     ])
-    expect(log.filter(({ message }) => message.includes('lease lost'))).toEqual([])
+    expect(told.map(({ kind }) => kind)).toEqual(['acked', 'lease_renewed', 'retried'])
   })
 })

@@ -1,12 +1,13 @@
 import { compareSeq } from '../core/batching.ts'
-import { OutboxError } from '../core/errors.ts'
-import type { Logger } from '../core/log.ts'
+import { LeaseLostError } from '../core/errors.ts'
+import type { Teller, Told } from '../core/events.ts'
 import { extendLeases, holdsLeases } from '../sql/extend-leases.ts'
 import type { Names } from '../sql/names.ts'
 import type { Clock } from './clock.ts'
 import { type Failpoint, sent } from './failpoint.ts'
 import type { Held } from './held.ts'
 import type { Lane } from './lane.ts'
+import { ofMessage } from './settle-reports.ts'
 import { createSleeper, type Sleeper } from './sleeper.ts'
 
 export interface LeaseKeeperParts {
@@ -15,7 +16,7 @@ export interface LeaseKeeperParts {
   readonly lane: Pick<Lane, 'run'>
   readonly names: Names
   readonly clock: Clock
-  readonly log: Logger
+  readonly teller: Teller
   readonly failpoint?: Failpoint | undefined
   /** The shortest lease of any subscription. Whoever makes it shorter wakes the sleeper. */
   shortestLeaseMs(): number
@@ -46,12 +47,13 @@ async function renewAndReport(parts: LeaseKeeperParts): Promise<void> {
   try {
     await renew(parts)
   } catch (error) {
-    parts.log({ level: 'warn', message: 'leases could not be renewed, trying again', fields: {}, error })
+    const message = 'leases could not be renewed, trying again'
+    parts.teller.tell({ kind: 'warning', code: 'renewal_failed', message, fields: {}, error })
   }
 }
 
 async function renew(parts: LeaseKeeperParts): Promise<void> {
-  const { lane, names, clock } = parts
+  const { lane, names, clock, teller } = parts
   if (parts.failpoint) await parts.failpoint.reach('before_renewal')
   let old: readonly Held[] = []
   let sentAt = 0
@@ -64,6 +66,7 @@ async function renew(parts: LeaseKeeperParts): Promise<void> {
   const renewed = seqsOf(await sent(answer, parts.failpoint, 'renewal_sent'))
   if (parts.failpoint) await parts.failpoint.reach('after_renewal')
   for (const held of old) if (renewed.has(held.lease.seq)) held.deadline = sentAt + held.leaseMs
+  if (teller.isHeard && renewed.size > 0) teller.tell({ kind: 'lease_renewed', count: renewed.size })
   await lose(
     parts,
     old.filter((held) => !renewed.has(held.lease.seq) && parts.held.has(held)),
@@ -72,18 +75,17 @@ async function renew(parts: LeaseKeeperParts): Promise<void> {
 
 /** What did not come back is lost, or locked by somebody (a handler's own transaction): a look without a lock tells. */
 async function lose(
-  { lane, names, log, held: inHand }: LeaseKeeperParts,
+  { lane, names, teller, held: inHand }: LeaseKeeperParts,
   missing: readonly Held[],
 ): Promise<void> {
   if (missing.length === 0) return
   const still = seqsOf(await lane.run(holdsLeases(names, missing.map(extensionOf))))
-  // What was settled meanwhile is gone because we deleted it.
-  for (const held of missing.filter((one) => !still.has(one.lease.seq) && inHand.has(one))) {
-    const { id, seq, queue, deliveries } = held.lease
+  // What was settled meanwhile is gone because we deleted it; of what is being settled, that write will tell.
+  const isLost = (one: Held): boolean => !still.has(one.lease.seq) && inHand.has(one) && !one.isEnding
+  for (const held of missing.filter(isLost)) {
     held.isLost = true
     held.abort(leaseLost(held, 'was taken over'))
-    const message = 'lease lost while its handler runs: the message is somebody else’s now'
-    log({ level: 'warn', message, fields: { queue, id, seq, deliveries } })
+    teller.tell(lostOf(held))
   }
 }
 
@@ -98,8 +100,13 @@ function isOld(held: Held, now: number): boolean {
   return !held.isLost && now >= held.deadline - held.leaseMs / 2
 }
 
-function leaseLost({ lease }: Held, how: string): OutboxError {
-  return new OutboxError('OUTBOX_LEASE_LOST', `the lease on message ${lease.id} of "${lease.queue}" ${how}`)
+function leaseLost({ lease }: Held, how: string): LeaseLostError {
+  return new LeaseLostError(`the lease on message ${lease.id} of "${lease.queue}" ${how}`)
+}
+
+/** Told here, and not again when its handler ends: nothing is written for it. How long it will run is not known yet. */
+function lostOf({ lease }: Held): Told {
+  return { kind: 'lease_lost', ...ofMessage(lease), phase: 'running', mayHaveLanded: false, durationMs: null }
 }
 
 function extensionOf({ lease, leaseMs }: Held): { seq: string; token: string; leaseMs: number } {

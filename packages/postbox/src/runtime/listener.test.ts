@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../../../tests/support/fake-clock.ts'
+import { recordedEvents } from '../../../../tests/support/recorded-events.ts'
 import type { Hearing } from '../adapters/executor.ts'
-import type { LogEntry } from '../core/log.ts'
 import { resolveNames } from '../sql/names.ts'
 import type { Statement } from '../sql/statement.ts'
 import type { Failpoint } from './failpoint.ts'
@@ -44,7 +44,7 @@ interface World {
 /** A listener in a world that can change while it listens, as far as it comes by itself, and a record of what it did. */
 async function listenerOf(world: World = {}) {
   const events: string[] = []
-  const log: LogEntry[] = []
+  const { teller, told: said } = recordedEvents()
   const hearings: Hearing[] = []
   const queues: string[] = []
   const told: (number | null)[] = []
@@ -79,7 +79,7 @@ async function listenerOf(world: World = {}) {
       lane: { run: send } as unknown as Lane,
       names,
       clock,
-      log: (entry) => log.push(entry),
+      teller,
       statementTimeoutMs: timeoutMs,
       failpoint: world.failpoint,
       ownChannel,
@@ -92,17 +92,17 @@ async function listenerOf(world: World = {}) {
     clock.advance(ms)
     await settled()
   }
-  const messages = (): string[] => log.map(({ level, message }) => `${level}: ${message.split(':')[0]}`)
+  const kinds = (): string[] => said.map(({ kind }) => kind)
   const lose = (error: Error): Promise<void> => {
     hearings.at(-1)!.lost(error)
     return settled()
   }
   await settled()
-  return { listener, world, events, log, messages, hearings, queues, told, clock, pass, lose, halt }
+  return { listener, world, events, said, kinds, hearings, queues, told, clock, pass, lose, halt }
 }
 
-const deaf = 'warn: not listening'
-const again = 'info: listening again'
+const deaf = 'listener_lost'
+const again = 'listener_restored'
 const cut = new Error('Connection terminated unexpectedly')
 
 beforeEach(() => {
@@ -117,7 +117,7 @@ afterEach(() => {
 
 describe('listening', () => {
   test('begins when a word sent to ourselves on the other connection was heard, and not before', async () => {
-    const { listener, events, told, hearings, log } = await listenerOf({ word: 'unheard' })
+    const { listener, events, told, hearings, said } = await listenerOf({ word: 'unheard' })
     const before = [listener.ear, [...told]]
     hearings[0]!.notified(ownChannel, '')
     await settled()
@@ -126,7 +126,7 @@ describe('listening', () => {
     expect(before).toEqual([null, []])
     expect(told).toEqual([listener.ear])
     expect(listener.ear).not.toBeNull()
-    expect(log).toEqual([])
+    expect(said).toEqual([])
   })
 
   test('tells of the queue that somebody published to; our own word is not one', async () => {
@@ -138,7 +138,7 @@ describe('listening', () => {
   })
 
   test('is asked for a sign of life every half minute; nothing is told while it gives one', async () => {
-    const { listener, events, told, pass, clock, log } = await listenerOf()
+    const { listener, events, told, pass, clock, said } = await listenerOf()
     const ear = listener.ear
     await pass(heartbeatMs - 1)
     const early = events.length
@@ -147,15 +147,15 @@ describe('listening', () => {
 
     expect([early, events.length]).toEqual([2, 4])
     expect(clock.left).toEqual([heartbeatMs])
-    expect([listener.ear, told, log]).toEqual([ear, [ear], []])
+    expect([listener.ear, told, said]).toEqual([ear, [ear], []])
   })
 
   test('goes on while the server’s notification queue is half full: there is nothing to be learnt', async () => {
-    const { listener, told, pass, clock, log } = await listenerOf({ word: 'queue half full' })
+    const { listener, told, pass, clock, said } = await listenerOf({ word: 'queue half full' })
     await pass(heartbeatMs)
 
     expect(listener.ear).not.toBeNull()
-    expect([told, log]).toEqual([[listener.ear], []])
+    expect([told, said]).toEqual([[listener.ear], []])
     expect(clock.asked).toEqual([heartbeatMs, heartbeatMs])
   })
 
@@ -174,7 +174,7 @@ describe('who does not hear', () => {
     ['the word cannot be sent', { word: 'cannot be sent' }],
     ['no connection can be made', { opening: () => Promise.reject(cut) }],
   ])('says so once, and tries again ever later until it hears (%s)', async (_title, world) => {
-    const { listener, messages, told, clock, pass } = await listenerOf(world)
+    const { listener, kinds, told, clock, pass } = await listenerOf(world)
     const delays: number[] = []
     for (let tries = 1; tries <= 5; tries++) {
       if (world.word === 'unheard') await pass(answerMs)
@@ -184,25 +184,25 @@ describe('who does not hear', () => {
     }
 
     expect(delays).toEqual([50, 100, 200, 400, 800])
-    expect(messages()).toEqual([deaf, again])
+    expect(kinds()).toEqual([deaf, again])
     expect(listener.ear).not.toBeNull()
     expect(told).toEqual([listener.ear])
   })
 
   test('waits five seconds for the word, says what is wrong and destroys the connection', async () => {
-    const { events, log, pass } = await listenerOf({ word: 'unheard' })
+    const { events, said, pass } = await listenerOf({ word: 'unheard' })
     await pass(answerMs - 1)
-    const early = [log.length, events.length]
+    const early = [said.length, events.length]
     await pass(1)
 
     expect(early).toEqual([0, 2])
     expect(events.slice(2)).toEqual(['destroy 1'])
-    expect(log).toMatchObject([{ level: 'warn', fields: { delayMs: 50 } }])
-    expect((log[0]!.error as Error).message).toMatch(/sent to ourselves did not arrive.* not a pooler/)
+    const message = expect.stringMatching(/sent to ourselves did not arrive.* not a pooler/)
+    expect(said).toMatchObject([{ kind: deaf, delayMs: 50, error: { message } }])
   })
 
   test('at a heartbeat has lost its connection', async () => {
-    const { listener, world, events, messages, told, pass } = await listenerOf()
+    const { listener, world, events, kinds, told, pass } = await listenerOf()
     const ear = listener.ear
     world.word = 'unheard'
     await pass(heartbeatMs)
@@ -211,7 +211,7 @@ describe('who does not hear', () => {
 
     expect([waiting, listener.ear, told]).toEqual([ear, null, [ear, null]])
     expect(events.at(-1)).toBe('destroy 1')
-    expect(messages()).toEqual([deaf])
+    expect(kinds()).toEqual([deaf])
   })
 
   test('leaves nothing behind on the signal, however often it tries', async () => {
@@ -224,8 +224,8 @@ describe('who does not hear', () => {
 })
 
 describe('a connection that is lost', () => {
-  test('is told of, destroyed and made anew: "listening again", with another number', async () => {
-    const { listener, events, log, messages, told, pass, lose } = await listenerOf()
+  test('is told of, destroyed and made anew: it is restored, with another number', async () => {
+    const { listener, events, said, told, pass, lose } = await listenerOf()
     const first = listener.ear
     await lose(cut)
     const between = listener.ear
@@ -234,19 +234,18 @@ describe('a connection that is lost', () => {
     expect(events.slice(2, 4)).toEqual(['destroy 1', expect.stringMatching(/^listen 2 to /)])
     expect(listener.ear).not.toBe(first)
     expect([between, told]).toEqual([null, [first, null, listener.ear]])
-    expect(messages()).toEqual([deaf, again])
-    expect(log[0]!.error).toBe(cut)
+    expect(said).toEqual([{ kind: deaf, error: cut, delayMs: 50 }, { kind: again }])
   })
 
-  test('before it was ever heard was never listening: it is not "again", and the next try is later', async () => {
-    const { listener, messages, told, clock, pass, lose } = await listenerOf({ word: 'unheard' })
+  test('before it was ever heard was never listening: nothing is restored, and the next try is later', async () => {
+    const { listener, kinds, told, clock, pass, lose } = await listenerOf({ word: 'unheard' })
     await lose(cut)
     const first = [...clock.left]
     await pass(50)
     await lose(cut)
 
     expect([first, clock.left]).toEqual([[50], [100]])
-    expect(messages()).toEqual([deaf])
+    expect(kinds()).toEqual([deaf])
     expect([listener.ear, told]).toEqual([null, []])
   })
 
@@ -304,7 +303,7 @@ describe('a statement on the connection that listens', () => {
 
   test('that fails ends the listening: who holds which lock is not known any more', async () => {
     const failure = Object.assign(new Error('refused'), { code: '42501' })
-    const { listener, events, log, messages, pass } = await listenerOf({
+    const { listener, events, said, pass } = await listenerOf({
       running: () => Promise.reject(failure),
     })
     await expect(listener.run(statement('lie_down'))).rejects.toBe(failure)
@@ -315,11 +314,11 @@ describe('a statement on the connection that listens', () => {
     expect(deafNow).toBeNull()
     expect(events.slice(3, 4)).toEqual(['destroy 1'])
     expect(listener.ear).not.toBeNull()
-    expect([messages(), log[0]!.error]).toEqual([[deaf, again], failure])
+    expect(said).toEqual([{ kind: deaf, error: failure, delayMs: 50 }, { kind: again }])
   })
 
   test('that takes too long ends it, too', async () => {
-    const { listener, events, log } = await listenerOf({ running: () => never })
+    const { listener, events, said } = await listenerOf({ running: () => never })
     const stuck = listener.run(statement('lie_down'))
     await settled()
     vi.advanceTimersByTime(timeoutMs - 1)
@@ -331,7 +330,7 @@ describe('a statement on the connection that listens', () => {
     await settled()
     expect(early).not.toBeNull()
     expect([listener.ear, events.at(-1)]).toEqual([null, 'destroy 1'])
-    expect(log).toMatchObject([{ level: 'warn', error: { code: 'OUTBOX_STATEMENT_TIMEOUT' } }])
+    expect(said).toMatchObject([{ kind: deaf, error: { code: 'OUTBOX_STATEMENT_TIMEOUT' } }])
     expect(vi.getTimerCount()).toBe(0)
   })
 })
@@ -339,7 +338,7 @@ describe('a statement on the connection that listens', () => {
 describe('halt', () => {
   test('gives the connection back, once what runs on it has ended, and ends', async () => {
     const { opened, open } = gate()
-    const { listener, events, told, halt, log, clock } = await listenerOf({ running: () => opened })
+    const { listener, events, told, halt, said, clock } = await listenerOf({ running: () => opened })
     const [ear, running] = [listener.ear, listener.run(statement('get_up'))]
     await settled()
     halt.abort()
@@ -350,17 +349,17 @@ describe('halt', () => {
 
     expect(during).toEqual([null, '1: get_up'])
     expect(events.slice(3)).toEqual(['end 1'])
-    expect([told, log, clock.left]).toEqual([[ear, null], [], []])
+    expect([told, said, clock.left]).toEqual([[ear, null], [], []])
   })
 
   test('a connection that is being given back and does not answer is destroyed: it must not hold up a stop', async () => {
-    const { listener, events, halt, log } = await listenerOf({ ending: () => never })
+    const { listener, events, halt, said } = await listenerOf({ ending: () => never })
     halt.abort()
     await settled()
     vi.advanceTimersByTime(timeoutMs)
     await settled()
 
-    expect([events.slice(2), log]).toEqual([['end 1', 'destroy 1'], []])
+    expect([events.slice(2), said]).toEqual([['end 1', 'destroy 1'], []])
     await expect(Promise.race([listener.ended.then(() => 'ended'), settled()])).resolves.toBe('ended')
   })
 
@@ -372,7 +371,7 @@ describe('halt', () => {
     const note = (reason: unknown): unknown => unhandled.push(reason)
     process.on('unhandledRejection', note)
     const { opened, open, fail } = gate()
-    const { listener, events, told, halt, log, clock } = await listenerOf({ opening: () => opened })
+    const { listener, events, told, halt, said, clock } = await listenerOf({ opening: () => opened })
     halt.abort()
     await settled().then(() => clock.advance(1_000))
     await listener.ended
@@ -383,7 +382,7 @@ describe('halt', () => {
     process.off('unhandledRejection', note)
 
     expect([before, events.slice(1)]).toEqual([[], expected])
-    expect([told, log, unhandled]).toEqual([[], [], []])
+    expect([told, said, unhandled]).toEqual([[], [], []])
   })
 
   test.each([

@@ -1,5 +1,5 @@
 import type { Database, Listening } from '../adapters/executor.ts'
-import type { Logger } from '../core/log.ts'
+import type { Teller } from '../core/events.ts'
 import { reconnectDelayMs } from '../core/pacing.ts'
 import type { Names } from '../sql/names.ts'
 import { sendWord } from '../sql/sleep.ts'
@@ -25,7 +25,7 @@ export interface ListenerParts {
   readonly lane: Pick<Lane, 'run'>
   readonly names: Names
   readonly clock: Clock
-  readonly log: Logger
+  readonly teller: Teller
   readonly statementTimeoutMs: number
   readonly failpoint?: Failpoint | undefined
   /** A channel that nobody else listens to. */
@@ -55,7 +55,7 @@ interface Ear {
  * nothing is ever heard. Who does not hear polls, and says so once.
  */
 export function keepListening(parts: ListenerParts, halt: AbortSignal): Listener {
-  const { clock, log } = parts
+  const { clock, teller } = parts
   const turns = createTurns()
   let ear: Ear | null = null
   let ears = 0
@@ -104,7 +104,7 @@ export function keepListening(parts: ListenerParts, halt: AbortSignal): Listener
       let heardAt = Number.POSITIVE_INFINITY
       try {
         await listenUntilLost(() => {
-          if (isDeaf) log({ level: 'info', message: 'listening again', fields: {} })
+          if (isDeaf) teller.tell({ kind: 'listener_restored' })
           isDeaf = false
           heardAt = Math.min(heardAt, clock.now())
         })
@@ -112,7 +112,7 @@ export function keepListening(parts: ListenerParts, halt: AbortSignal): Listener
         if (halt.aborted) return
         failures = clock.now() - heardAt > goodAfterMs ? 1 : failures + 1
         const delayMs = Math.round(reconnectDelayMs(failures, Math.random()))
-        if (!isDeaf) log(deaf(error, delayMs))
+        if (!isDeaf) teller.tell({ kind: 'listener_lost', error, delayMs })
         isDeaf = true
         await clock.sleep(delayMs, halt)
       }
@@ -144,15 +144,6 @@ async function runOn<Row>(
   } catch (error) {
     ear.lost.abort(error)
     throw error
-  }
-}
-
-function deaf(error: unknown, delayMs: number): Parameters<Logger>[0] {
-  return {
-    level: 'warn',
-    message: 'not listening: messages are found by polling until it works',
-    fields: { delayMs },
-    error,
   }
 }
 

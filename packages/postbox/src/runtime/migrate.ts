@@ -1,5 +1,6 @@
 import type { Database, Executor } from '../adapters/executor.ts'
-import { OutboxError } from '../core/errors.ts'
+import type { OutboxError } from '../core/errors.ts'
+import { runtimeError } from '../core/runtime-errors.ts'
 import { resolveSchemaSqlOptions, type SchemaSqlOptions } from '../core/schema-sql-options.ts'
 import { currentVersion, migrations } from '../sql/migrations/index.ts'
 import type { Names } from '../sql/names.ts'
@@ -33,7 +34,7 @@ export async function assertSchema(executor: Executor, names: Names): Promise<vo
   const version = versionOf(steps)
   if (version < currentVersion) {
     const sentence = `the schema of ${names.messages} is at version ${version}, this postbox needs ${currentVersion}`
-    throw new OutboxError('OUTBOX_SCHEMA_OUTDATED', sentence)
+    throw runtimeError('OUTBOX_SCHEMA_OUTDATED', sentence)
   }
   // A later version's schema serves us too, unless one of its steps says otherwise: rolling deploys depend on it.
   if (steps.some((step) => Number(step.version) > currentVersion && step.breaking === 'true'))
@@ -52,14 +53,14 @@ async function appliedSteps(executor: Executor, names: Names): Promise<readonly 
 async function prepareMeta(tx: Executor, names: Names): Promise<number> {
   const [state] = await tx.run(readSchemaState(names))
   if (state !== undefined && state.encoding !== 'UTF8') {
-    throw new OutboxError(
+    throw runtimeError(
       'OUTBOX_UNSUPPORTED_DATABASE',
       `the encoding of this database is ${state.encoding}, not UTF8`,
     )
   }
   if (state?.meta === 'true') return versionOf(await tx.run(readAppliedSteps(names)))
   if (state?.messages === 'true') {
-    throw new OutboxError(
+    throw runtimeError(
       'OUTBOX_TABLE_TAKEN',
       `a table ${names.messages} exists, and it was not made by postbox`,
     )
@@ -80,5 +81,5 @@ async function runAll(tx: Executor, statements: readonly string[]): Promise<void
 
 function newerSchema(names: Names, version: number): OutboxError {
   const sentence = `the schema of ${names.messages} is at version ${version}, this postbox knows ${currentVersion}`
-  return new OutboxError('OUTBOX_SCHEMA_NEWER', sentence)
+  return runtimeError('OUTBOX_SCHEMA_NEWER', sentence)
 }

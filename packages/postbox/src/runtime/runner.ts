@@ -1,5 +1,7 @@
-import { OutboxError } from '../core/errors.ts'
-import type { Logger } from '../core/log.ts'
+import type { OutboxError } from '../core/errors.ts'
+import type { OutboxEvent, Teller, Telling, Told, WarningCode } from '../core/events.ts'
+import { runtimeError } from '../core/runtime-errors.ts'
+import { warningsOf } from '../core/warnings.ts'
 import type { Clock } from './clock.ts'
 import { before, statementTimeout } from './deadline.ts'
 import { assertSchema } from './migrate.ts'
@@ -28,7 +30,8 @@ export interface Registry {
   onAdded: ((subscription: Subscription) => void) | null
 }
 
-export interface RunnerParts extends WorksParts {
+export interface RunnerParts extends Omit<WorksParts, 'teller'> {
+  readonly telling: Telling
   readonly stopTimeoutMs: number
 }
 
@@ -50,9 +53,10 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
   const abandon = new AbortController()
   const giveUp = new AbortController()
   const emptyHanded = new AbortController()
-  const log = withHandler(given.log, registry)
+  const handlers = new Map<string, string>()
+  const teller = withHandler(given.telling, handlers)
   const works = assembleWorks(
-    { ...given, log },
+    { ...given, teller },
     {
       halt: halt.signal,
       abandon: abandon.signal,
@@ -61,10 +65,15 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     },
   )
   const { engine, hand, lane, listener, clock } = works
-  const stopHearing = hearIdleErrors(given, log)
-  registry.subscriptions.forEach(works.serve)
-  registry.onAdded = works.serve
-  sayAtStart(registry, given)
+  const stopHearing = hearIdleErrors(given, teller)
+  const serve = (subscription: Subscription): void => {
+    for (const queue of subscription.queues) handlers.set(queue, subscription.name)
+    for (const warning of warningsOf(subscription)) teller.tell({ kind: 'warning', ...warning })
+    works.serve(subscription)
+  }
+  registry.subscriptions.forEach(serve)
+  registry.onAdded = serve
+  warnAtStart(registry, given, teller)
   const looping = engine.run(halt.signal)
   const keeping = works.keep()
 
@@ -88,10 +97,7 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     giveUp.abort()
     emptyHanded.abort()
     void lane.close().then(stopHearing)
-    const fields = { stopTimeoutMs: given.stopTimeoutMs, messages: hand.held.size }
-    const message =
-      'stopped while handlers still run, or cannot be settled: their messages will be delivered again'
-    log({ level: 'warn', message, fields })
+    teller.tell({ kind: 'drain_timeout', stopTimeoutMs: given.stopTimeoutMs, messages: hand.held.size })
   }
   let stopping: Promise<void> | null = null
   const stop = (): Promise<void> => {
@@ -131,14 +137,15 @@ async function within(promise: Promise<boolean>, ms: number, clock: Clock): Prom
 }
 
 function outOfTime(ms: number): OutboxError {
-  return new OutboxError('OUTBOX_STOPPING', `the outbox stops, and the ${ms} ms that handlers have are over`)
+  return runtimeError('OUTBOX_STOPPING', `the outbox stops, and the ${ms} ms that handlers have are over`)
 }
 
 /** With pg, a pool whose idle connection breaks ends the process when nobody listens. */
-function hearIdleErrors({ database, listenDatabase }: RunnerParts, log: Logger): () => void {
+function hearIdleErrors({ database, listenDatabase }: RunnerParts, teller: Teller): () => void {
   const stops = [...new Set([database, listenDatabase])].map((one) =>
     one.onIdleError?.((error) => {
-      log({ level: 'warn', message: 'an idle connection broke', fields: {}, error })
+      const message = 'an idle connection broke'
+      teller.tell({ kind: 'warning', code: 'idle_connection_lost', message, fields: {}, error })
     }),
   )
   return () => {
@@ -146,27 +153,27 @@ function hearIdleErrors({ database, listenDatabase }: RunnerParts, log: Logger):
   }
 }
 
-/** Every entry about a message names its handler. */
-function withHandler(log: Logger, { subscriptions }: Registry): Logger {
-  return (entry) => {
-    const served = subscriptions.find(({ queue }) => queue === entry.fields['queue'])
-    log(served === undefined ? entry : { ...entry, fields: { handler: served.name, ...entry.fields } })
+/** Every event about a queue names its handler. */
+function withHandler({ tell, isHeard }: Telling, handlers: ReadonlyMap<string, string>): Teller {
+  const named = (event: Told): OutboxEvent => {
+    if (!('queue' in event) || event.queue === undefined) return event as OutboxEvent
+    return { ...event, handler: handlers.get(event.queue) } as OutboxEvent
   }
+  return { tell: (event) => tell(named(event)), isHeard }
 }
 
-function sayAtStart({ subscriptions }: Registry, given: RunnerParts): void {
+function warnAtStart({ subscriptions }: Registry, given: RunnerParts, teller: Teller): void {
   const { capacity } = given.database
-  if (subscriptions.length === 0) {
-    const message = 'started without subscribers: call subscribe() before or after start()'
-    given.log({ level: 'warn', message, fields: {} })
-  }
+  const warn = (code: WarningCode, message: string, fields = {}): void =>
+    teller.tell({ kind: 'warning', code, message, fields })
+  if (subscriptions.length === 0)
+    warn('no_subscribers', 'started without subscribers: call subscribe() before or after start()')
   if (given.wake === 'poll' || listenOf(given) !== null) return
   if (capacity !== null && given.database === given.listenDatabase) {
     const message =
       'the pool is too small to listen: messages are found by polling. An outbox keeps two connections, and handlers need their own'
-    given.log({ level: 'warn', message, fields: { max: capacity, needed: 3 } })
+    warn('pool_too_small', message, { max: capacity, needed: 3 })
   } else {
-    const message = 'this client cannot listen: messages are found by polling'
-    given.log({ level: 'info', message, fields: {} })
+    warn('cannot_listen', 'this client cannot listen: messages are found by polling')
   }
 }

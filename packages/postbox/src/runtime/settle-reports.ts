@@ -1,107 +1,130 @@
-import type { SettlementBatch } from '../core/batching.ts'
+import type { BatchKind, SettlementBatch } from '../core/batching.ts'
+import type { LeaseLostEvent, OfMessage, Teller, Told } from '../core/events.ts'
 import type { Lease } from '../core/lease.ts'
-import type { Logger } from '../core/log.ts'
 import type { Settlement } from '../core/settlement.ts'
+import { unreachable } from '../core/unreachable.ts'
+import type { Pending } from './settling.ts'
 
 /** How many deliveries ended how. */
 export interface Settled {
   readonly acked: number
   readonly retried: number
-  readonly buried: number
+  readonly snoozed: number
+  readonly dead: number
   readonly released: number
   /** The lease was lost before what became of the delivery could be written. */
   readonly lost: number
 }
 
-/** Says what became of settlements: in the log, and as counts. */
+/** Says what became of settlements: as events, and as counts. */
 export interface Reports {
   readonly settled: Settled
   /** `rows` were written. Those that are missing had lost their lease, unless an earlier try landed and only its answer was lost. */
-  written(batch: SettlementBatch, rows: readonly { readonly seq: string }[], mayHaveLanded: boolean): void
+  written(
+    batch: SettlementBatch<Pending>,
+    rows: readonly { readonly seq: string }[],
+    mayHaveLanded: boolean,
+  ): void
   countLost(): void
-  failing(batch: SettlementBatch, error: unknown, delayMs: number): void
-  unwritable(batch: SettlementBatch, error: unknown): void
-  givenUp(batch: SettlementBatch, error: unknown): void
+  /** A write failed that is tried again. */
+  failing(batch: SettlementBatch<Pending>, error: unknown, delayMs: number): void
+  /** It was refused, and is tried again by itself. */
+  postponed(kind: BatchKind, entry: Pending, why: { readonly error: unknown; readonly delayMs: number }): void
+  /** It is not tried again. */
+  unwritable(batch: SettlementBatch<Pending>, error: unknown): void
 }
 
-const countedAs = { delete: 'acked', reschedule: 'retried', bury: 'buried', release: 'released' } as const
+const countedAs = {
+  delete: 'acked',
+  reschedule: 'retried',
+  snooze: 'snoozed',
+  bury: 'dead',
+  release: 'released',
+} as const
 
-export function createReports(log: Logger): Reports {
-  const settled = { acked: 0, retried: 0, buried: 0, released: 0, lost: 0 }
+export function createReports(teller: Teller, deadLetters: 'table' | 'discard'): Reports {
+  const settled = { acked: 0, retried: 0, snoozed: 0, dead: 0, released: 0, lost: 0 }
   return {
     settled,
-    written({ write, settlements }, rows, mayHaveLanded) {
+    written({ kind, entries }, rows, mayHaveLanded) {
       const landed = new Set(rows.map((row) => row.seq))
-      for (const settlement of settlements) {
+      for (const entry of entries) {
+        const { settlement } = entry
         if (landed.has(settlement.lease.seq)) {
-          settled[countedAs[write]]++
-          reportWritten(settlement, log)
+          settled[countedAs[settlement.write]]++
+          // One for each message: not made when nobody hears it.
+          if (teller.isHeard || isLogged(settlement)) teller.tell(writtenEvent(entry))
+          if (settlement.write === 'bury' && (deadLetters === 'table' || kind === 'quarantine'))
+            teller.tell({
+              kind: 'dlq_written',
+              ...ofMessage(settlement.lease),
+              reason: settlement.reason,
+              isQuarantined: kind === 'quarantine',
+            })
         } else {
           settled.lost++
-          reportLost(settlement, mayHaveLanded, log)
+          teller.tell(lostEvent(entry, mayHaveLanded))
         }
       }
     },
     countLost() {
       settled.lost++
     },
-    failing({ write, settlements }, error, delayMs) {
-      const fields = { write, messages: settlements.length, delayMs }
-      log({
-        level: 'error',
-        message: 'settling failed, trying again; nothing is claimed until it works',
-        fields,
-        error,
-      })
+    failing({ kind, entries }, error, delayMs) {
+      teller.tell({ kind: 'settle_failed', write: kind, messages: entries.length, error, delayMs })
     },
-    unwritable(batch, error) {
-      each(batch, log, {
-        level: 'error',
-        message: 'a settlement cannot be written: the message will be delivered again when its lease ends',
-        error,
-      })
+    postponed(write, { settlement: { lease } }, { error, delayMs }) {
+      teller.tell({ kind: 'settle_failed', write, messages: 1, error, delayMs, ...placeOf(lease) })
     },
-    givenUp(batch, error) {
-      each(batch, log, {
-        level: 'error',
-        message:
-          'stopped before it could be settled: the message will be delivered again when its lease ends',
-        error,
-      })
+    unwritable({ kind: write, entries }, error) {
+      for (const { settlement } of entries) {
+        const place = placeOf(settlement.lease)
+        teller.tell({ kind: 'settle_failed', write, messages: 1, error, delayMs: null, ...place })
+      }
     },
   }
 }
 
-function reportWritten(settlement: Settlement, log: Logger): void {
-  if (settlement.write !== 'reschedule' && settlement.write !== 'bury') return
-  const { lease, thrown } = settlement
-  const fields = { ...fieldsOf(lease), attempt: lease.attempt }
-  if (settlement.write === 'bury') {
-    const message = 'message is dead: it was moved to the dead letters'
-    log({ level: 'error', message, fields: { ...fields, reason: settlement.reason }, error: thrown })
-  } else {
-    const delayMs = Math.round(settlement.delayMs)
-    const message = 'handler failed, message will be retried'
-    log({ level: 'warn', message, fields: { ...fields, delayMs }, error: thrown })
+/** What is told of a write that landed, and only then. */
+function writtenEvent({ settlement, durationMs }: Pending): Told {
+  const about = { ...ofMessage(settlement.lease), durationMs }
+  switch (settlement.write) {
+    case 'delete':
+      return { kind: 'acked', ...about }
+    case 'release':
+      return { kind: 'released', ...about }
+    case 'snooze':
+      return { kind: 'snoozed', ...about, delayMs: settlement.delayMs }
+    case 'reschedule':
+      return { kind: 'retried', ...about, delayMs: settlement.delayMs, error: settlement.thrown }
+    case 'bury': {
+      const { key, headers } = settlement.lease
+      const { reason, attempts, thrown: error } = settlement
+      const from = { type: headers['type'] ?? null, source: headers['source'] ?? null }
+      return { kind: 'dead', ...about, key, headers, ...from, reason, attempts, error }
+    }
+    default:
+      return unreachable(settlement)
   }
 }
 
-function reportLost({ lease, write }: Settlement, mayHaveLanded: boolean, log: Logger): void {
-  const fields = { ...fieldsOf(lease), deliveries: lease.deliveries, write }
-  const message = mayHaveLanded
-    ? 'settled before the connection broke, or lease lost: the message is no longer ours'
-    : 'lease lost: the handler outlived it and the message is somebody else’s now'
-  log({ level: 'warn', message, fields })
+function lostEvent(
+  { settlement: { write, lease }, durationMs }: Pending,
+  mayHaveLanded: boolean,
+): Omit<LeaseLostEvent, 'handler'> {
+  const phase = write === 'delete' || write === 'bury' ? 'terminal' : 'retry'
+  return { kind: 'lease_lost', ...ofMessage(lease), durationMs, phase, mayHaveLanded }
 }
 
-function each(
-  { write, settlements }: SettlementBatch,
-  log: Logger,
-  entry: { readonly level: 'error'; readonly message: string; readonly error: unknown },
-): void {
-  for (const { lease } of settlements) log({ ...entry, fields: { ...fieldsOf(lease), write } })
+function isLogged({ write }: Settlement): boolean {
+  return write === 'reschedule' || write === 'bury'
 }
 
-function fieldsOf({ queue, id, seq }: Lease): Readonly<Record<string, unknown>> {
+/** What every event about a message says; whoever handles its queue is added on the way. */
+export function ofMessage({ queue, id, seq, attempt, deliveries }: Lease): Omit<OfMessage, 'handler'> {
+  return { queue, id, seq, attempt, deliveries }
+}
+
+function placeOf({ queue, id, seq }: Lease): Pick<OfMessage, 'queue' | 'id' | 'seq'> {
   return { queue, id, seq }
 }

@@ -1,14 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../adapters/executor.ts'
+import { describerOf } from '../core/describe-error.ts'
+import type { Teller } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
-import { resolveSubscribeOptions, type SubscribeSettings } from '../core/subscribe-options.ts'
+import { type Middleware, skinsOf } from '../core/middleware.ts'
+import type { SubscribeSettings } from '../core/subscribe-options.ts'
 import type { Names } from '../sql/names.ts'
 import { createClaimer } from './claimer.ts'
 import { type Clock, systemClock } from './clock.ts'
+import type { ContextTools } from './context.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { createEngine, type Engine } from './engine.ts'
+import { extendLease } from './extend-lease.ts'
 import type { Failpoint } from './failpoint.ts'
 import { createHand, type Hand } from './hand.ts'
+import type { Held } from './held.ts'
 import { createLane, type Lane } from './lane.ts'
 import { keepLeases } from './lease-keeper.ts'
 import { keepListening, type Listener } from './listener.ts'
@@ -24,6 +30,13 @@ export interface WorksParts {
   readonly listenDatabase: Database
   readonly names: Names
   readonly wake: 'quiet' | 'always' | 'poll'
+  readonly deadLetters: 'table' | 'discard'
+  readonly describeError: ((error: unknown) => string | null) | undefined
+  readonly middleware: readonly Middleware[]
+  /** Checks and encodes what handlers publish. */
+  readonly draft: ContextTools['draft']
+  readonly teller: Teller
+  /** Where handlers write, by their context. */
   readonly log: Logger
   readonly internals?: Internals | undefined
 }
@@ -66,13 +79,21 @@ export const statementTimeoutMs = 10_000
 const enoughToListen = 3
 
 export function assembleWorks(parts: WorksParts, phases: Phases): Works {
-  const { names, log, internals = {} } = parts
+  const { names, teller, log, draft, deadLetters, internals = {} } = parts
   const { clock = systemClock, failpoint } = internals
   const timeout = { statementTimeoutMs: internals.statementTimeoutMs ?? statementTimeoutMs }
   const lane = createLane({ database: parts.database, ...timeout })
-  const shared = { clock, log, names, lane, failpoint }
-  const served = new Map<string, SubscribeSettings>()
-  const settler = createSettler({ ...shared, giveUp: phases.giveUp, changed: () => engine.roomMade() })
+  const shared = { clock, teller, names, lane, failpoint }
+  const served: SubscribeSettings[] = []
+  // Where nobody can listen apart from the one session, it is no use being quiet.
+  const wake = parts.wake === 'quiet' && parts.database.singleSession ? 'always' : parts.wake
+  const settler = createSettler({
+    ...shared,
+    wake,
+    deadLetters,
+    giveUp: phases.giveUp,
+    changed: () => engine.roomMade(),
+  })
   const listen = listenOf(parts)
   const listener =
     listen === null
@@ -93,14 +114,18 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const waker = createWaker({ listener, names, isQuiet, oweSweep: () => engine.oweSweep() })
   const hand = createHand({
     settler,
-    settingsOf: (queue) => served.get(queue) ?? resolveSubscribeOptions(undefined),
+    clock,
+    teller,
+    describe: describerOf(parts.describeError),
     putBack: (queue, delayMs) => engine.putBack(queue, delayMs),
     emptied: () => engine.emptied(),
   })
   const engine: Engine = createEngine({ ...shared, claimer: createClaimer(shared), waker, settler, hand })
   const signals = createSignals(phases.abandon)
   const keeperSleeper = createSleeper(clock)
-  const { finished, unstarted, held } = hand
+  const extend = (held: Held): Promise<void> => extendLease(shared, held)
+  const consumeSkins = skinsOf(parts.middleware, 'consume')
+  const tools = { clock, teller, log, consumeSkins, draft, extend }
   return {
     clock,
     engine,
@@ -109,21 +134,22 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
     lane,
     listener,
     serve(subscription) {
-      served.set(subscription.queue, subscription.settings)
+      served.push(subscription.settings)
       keeperSleeper.wake()
+      const desk = hand.desk(subscription)
       const { roomMade } = engine
-      engine.add(createDispatcher(subscription, { clock, signals, failpoint, finished, unstarted, roomMade }))
+      engine.add(createDispatcher(subscription, { tools, signals, failpoint, desk, roomMade }))
     },
     keep: () =>
       keepLeases(
-        { ...shared, held, sleeper: keeperSleeper, shortestLeaseMs: () => shortestLease(served) },
+        { ...shared, held: hand.held, sleeper: keeperSleeper, shortestLeaseMs: () => shortestLease(served) },
         phases.emptyHanded,
       ),
   }
 }
 
-function shortestLease(served: ReadonlyMap<string, SubscribeSettings>): number {
-  return Math.min(30_000, ...[...served.values()].map(({ leaseMs }) => leaseMs))
+function shortestLease(served: readonly SubscribeSettings[]): number {
+  return Math.min(30_000, ...served.map(({ leaseMs }) => leaseMs))
 }
 
 /** How to listen; null: not at all, and messages are found by polling. */

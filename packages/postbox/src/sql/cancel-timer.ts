@@ -10,7 +10,8 @@ export interface WaitingTimer {
 
 /**
  * Deletes a waiting timer in the caller's transaction, only while nobody holds its lease: a running handler is never
- * undercut. A claim that is under way is waited for and then seen. Returns the seq deleted, if it was.
+ * undercut. A claim that is under way is waited for and then seen: it takes the name off the row (a process of an earlier version does
+ * not, so the lease is asked for, too). Returns the seq deleted, if it was.
  */
 export function cancelTimer(names: Names, timer: WaitingTimer): Statement<{ readonly seq: string }> {
   return {

@@ -36,6 +36,8 @@ export interface QueueRow {
   readonly nextdue: string | null
   /** The lowest fresh seq above `after`, leased or not; null: none, or not asked for. */
   readonly lowest: string | null
+  /** The database's clock, in milliseconds since 1970. */
+  readonly now: string
 }
 
 export interface MessageRow {
@@ -44,11 +46,15 @@ export interface MessageRow {
   readonly id: string
   readonly seq: string
   readonly key: string | null
+  /** The timer that fired; null: it is none. */
+  readonly timer: string | null
   readonly body: string
   readonly headers: string | null
   readonly attempts: string
   readonly deliveries: string
   readonly created: string
+  /** When its first run failed, in milliseconds since 1970; null: none has. */
+  readonly first: string | null
   readonly generation: string | null
   /** When it was due, in milliseconds since 1970; null: it was fresh. */
   readonly due: string | null
@@ -57,7 +63,8 @@ export interface MessageRow {
 /**
  * Takes rows of any number of queues with one statement: nobody else may settle them until their lease ends. What was promised for a
  * time (the due lane) goes before what is fresh; rows that others are claiming are stepped over; a lease that has ended counts as none.
- * Deliveries are counted here, by the claim itself: a message that kills its process must still use one up.
+ * Deliveries are counted here, by the claim itself: a message that kills its process must still use one up. A timer gives its name up, so
+ * that anybody may arm the next one while it runs, its own handler included (docs/decisions/0019).
  *
  * - Fresh rows are found by a row comparison, which only the index (queue, seq) can serve: with `queue = …` the planner may walk the
  *   primary key through other queues' rows (393 ms against 0.7, for 500 rows behind a million). Due rows by equality: below
@@ -67,7 +74,7 @@ export interface MessageRow {
  *   whole (all of 100,000 rows, for a claim of 100).
  * - Each lane has a limit of its own that the planner can see, around the one it cannot (`room`): without it the cost is that of a tenth of the
  *   table, and the statement is compiled (jit) for 130 ms.
- * - No index names a lease column, so the update stays on its page (HOT). By ctid: no second look-up.
+ * - No index names a lease column, so the update stays on its page (HOT), but for a timer's. By ctid: no second look-up.
  * - A lost claim costs a lease, so it need not wait for the disk: synchronous_commit is off for this statement's transaction.
  *
  * Everything comes back as text, messages in physical order.
@@ -118,7 +125,9 @@ with quick as materialized (
   update ${names.messages} as m
      set lease_token = $4::uuid,
          leased_until = now() + make_interval(secs => w."leaseMs" / 1000),
-         deliveries = m.deliveries + 1
+         deliveries = m.deliveries + 1,
+         timer_id = null,
+         fired_timer_id = coalesce(m.timer_id, m.fired_timer_id)
     from wanted as w
    where m.ctid = any(array(select spot from picked))
      and m.queue = w.queue
@@ -146,19 +155,22 @@ select 'queue' as kind,
            order by m.queue, m.seq
            limit 1)
        end as lowest,
-       null as id, null as seq, null as key, null as body, null as headers, null as attempts, null as deliveries,
-       null as created, null as generation, null as due
+       (extract(epoch from now()) * 1000)::text as now,
+       null as id, null as seq, null as key, null as timer, null as body, null as headers, null as attempts,
+       null as deliveries, null as created, null as first, null as generation, null as due
   from wanted as w
  union all
-select 'message', c.queue, null, null, null, null, null,
+select 'message', c.queue, null, null, null, null, null, null,
        c.id::text,
        c.seq::text,
        c.key,
+       c.fired_timer_id,
        encode(c.body, 'base64'),
        c.headers::text,
        c.attempts::text,
        c.deliveries::text,
        (extract(epoch from c.created_at) * 1000)::text,
+       (extract(epoch from c.first_attempt_at) * 1000)::text,
        c.generation::text,
        (extract(epoch from c.due_at) * 1000)::text
   from claimed as c`,

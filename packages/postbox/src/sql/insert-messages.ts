@@ -1,9 +1,17 @@
 // Path 2/7 · row: drafts → one statement that inserts them and wakes whoever sleeps.
 import type { Batch } from '../core/batch.ts'
 import type { Headers } from '../core/headers.ts'
-import type { Conflict, Draft } from '../core/message.ts'
-import type { Schedule } from '../core/schedule.ts'
-import { unreachable } from '../core/unreachable.ts'
+import type { Draft } from '../core/message.ts'
+import {
+  dueAt,
+  dueOf,
+  insertedColumns,
+  onConflict,
+  recordMembers,
+  recordOf,
+  recordShape,
+  valuesOfRecord,
+} from './draft-rows.ts'
 import { whereMarked } from './mark-transaction.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
@@ -20,8 +28,6 @@ export interface InsertedRow {
   readonly seq: string
 }
 
-const columns = 'id, queue, key, timer_id, body, headers, due_at, generation'
-
 /**
  * Inserts one message, flat: the shape that every client's parameters survive, and the fastest for one row.
  * Returns the row written; none when a waiting timer was kept.
@@ -36,7 +42,7 @@ export function insertMessage(
     name: 'insert_message',
     text: `
 with inserted as (
-  insert into ${names.messages} as m (${columns})
+  insert into ${names.messages} as m (${insertedColumns})
   select $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text::jsonb, ${dueAt('$7::float8', '$8::float8')}, $9::bigint
    where ${whereMarked('$10')}${onConflict(draft.conflict)}
   returning m.id, m.seq, m.due_at
@@ -75,12 +81,12 @@ with drafts as (
   select d.*
     from rows from (
            jsonb_to_recordset($2::text::jsonb)
-             as (id uuid, key text, timer text, body text, headers jsonb, delay float8, epoch float8, generation bigint)
+             as (${recordShape})
          ) with ordinality
-      as d(id, key, timer, body, headers, delay, epoch, generation, place)
+      as d(${recordMembers}, place)
 ), inserted as (
-  insert into ${names.messages} as m (${columns})
-  select id, $1::text, key, timer, decode(body, 'base64'), headers, ${dueAt('delay', 'epoch')}, generation
+  insert into ${names.messages} as m (${insertedColumns})
+  select ${valuesOfRecord('$1::text')}
     from drafts
    where ${whereMarked('$3')}
    order by place${onConflict(batch.conflict)}
@@ -89,68 +95,6 @@ with drafts as (
 select id::text as id, seq::text as seq, (select count(*) from woken)::int as woken
   from inserted`,
     values: [batch.queue, JSON.stringify(batch.drafts.map(recordOf)), mark],
-  }
-}
-
-/** Members that would be null are left out (undefined): parsing them took up to 18 % of a batch's time. */
-function recordOf(draft: Draft): Record<string, unknown> {
-  const { delayMs, epochMs } = dueOf(draft.schedule)
-  return {
-    id: draft.id,
-    key: draft.key ?? undefined,
-    timer: draft.timerId ?? undefined,
-    body: Buffer.from(draft.body.buffer, draft.body.byteOffset, draft.body.byteLength).toString('base64'),
-    headers: draft.headers ?? undefined,
-    delay: delayMs ?? undefined,
-    epoch: epochMs ?? undefined,
-    generation: draft.generation ?? undefined,
-  }
-}
-
-/**
- * When the row is due, by the database's clock; null (the hot lane) for now and for times that have passed. Counted from
- * the statement, not from the start of a transaction that may be minutes old.
- */
-function dueAt(delayMs: string, epochMs: string): string {
-  return `case
-      when ${delayMs} is not null then statement_timestamp() + make_interval(secs => ${delayMs} / 1000)
-      when to_timestamp(${epochMs} / 1000) > statement_timestamp() then to_timestamp(${epochMs} / 1000)
-    end`
-}
-
-/**
- * A plain insert has no such clause: a speculative insertion costs an extra WAL record per row. A replaced timer becomes a
- * new message in the old one's place; its seq lies below every claimer's cursor by now, so it must be in the due lane.
- */
-function onConflict(conflict: Conflict): string {
-  const arbiter = `
-  on conflict (queue, timer_id) where timer_id is not null and failed_at is null`
-  switch (conflict) {
-    case 'none':
-      return ''
-    case 'keep':
-      return `${arbiter} do nothing`
-    case 'replace':
-      return `${arbiter} do update
-     set id = excluded.id, key = excluded.key, body = excluded.body, headers = excluded.headers,
-         due_at = coalesce(excluded.due_at, statement_timestamp()), generation = excluded.generation,
-         created_at = now(), attempts = 0, deliveries = 0, first_attempt_at = null, last_attempt_at = null, last_error = null
-   where m.lease_token is null`
-    default:
-      return unreachable(conflict)
-  }
-}
-
-function dueOf(schedule: Schedule): { readonly delayMs: number | null; readonly epochMs: number | null } {
-  switch (schedule.kind) {
-    case 'now':
-      return { delayMs: null, epochMs: null }
-    case 'after':
-      return { delayMs: schedule.delayMs, epochMs: null }
-    case 'at':
-      return { delayMs: null, epochMs: schedule.epochMs }
-    default:
-      return unreachable(schedule)
   }
 }
 

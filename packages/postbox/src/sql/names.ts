@@ -37,6 +37,7 @@ const derivedNames = {
   deadPrimary: ['dead', 'pkey'],
   deadId: ['dead', 'id'],
   deadQueue: ['dead', 'queue'],
+  deadFailed: ['dead', 'failed'],
   handledPrimary: ['handled', 'pkey'],
   queuesPrimary: ['queues', 'pkey'],
   metaPrimary: ['meta', 'pkey'],

@@ -1,22 +1,29 @@
 import { type Fence, fenceArrays } from './fence.ts'
 import { literal, type Names } from './names.ts'
 import type { Statement } from './statement.ts'
+import { takingNames } from './take-names.ts'
 
 /**
  * Gives back rows that were claimed and never started, as if they had not been: the lease is cleared and its delivery not counted.
  * Fenced: only the holder may. They lie below every cursor, so whoever listens is told to look, by queue; it sweeps then.
+ * `takeNames`: timers take their names back.
  * Returns the seqs written; one that is missing had lost its lease.
  */
-export function releaseLeases(names: Names, fences: readonly Fence[]): Statement<{ readonly seq: string }> {
+export function releaseLeases(
+  names: Names,
+  fences: readonly Fence[],
+  takeNames: boolean,
+): Statement<{ readonly seq: string }> {
+  const taking = takingNames(names, takeNames)
   return {
     name: 'release_leases',
     text: `
-with released as (
+with ${taking.patience}released as (
   update ${names.messages} as m
      set lease_token = null,
          leased_until = null,
-         deliveries = m.deliveries - 1
-    from unnest($1::text::bigint[], $2::text::uuid[]) as s(seq, token)
+         deliveries = m.deliveries - 1${taking.set}
+    from ${taking.from}unnest($1::text::bigint[], $2::text::uuid[]) as s(seq, token)
    where m.seq = s.seq
      and m.lease_token = s.token
   returning m.seq, m.queue

@@ -21,6 +21,12 @@ describe('schemaScript', () => {
     )
   })
 
+  // A column that no index names, that may be null and has no default: nothing is rewritten, and the claim stays HOT.
+  test('a timer that fired has a column for its name, added by a step of its own', () => {
+    expect(script.match(/fired_timer_id/g)).toHaveLength(1)
+    expect(script).toContain('alter table "public"."outbox" add column fired_timer_id text collate "C";')
+  })
+
   // U-SCH-09
   test('the table of dead letters has the columns of a message, less its lease and due time', () => {
     const message = columnsOf('"public"."outbox"').filter(
@@ -43,17 +49,19 @@ describe('schemaScript', () => {
   test('no index names a lease column', () => {
     const indexes = script.split('\n').filter((line) => /^create (unique )?index/.test(line))
 
-    expect(indexes).toHaveLength(7)
+    expect(indexes).toHaveLength(8)
     expect(indexes.some((line) => /lease/.test(line.replace(/"[^"]*"/g, '')))).toBe(false)
   })
 
   test('every statement ends in a semicolon, and each step is noted once', () => {
-    const noted = script.match(
-      /insert into "public"\."outbox_meta" \(version, name, breaking\) values \(1, 'messages', false\);/g,
-    )
+    const noted = script.match(/insert into "public"\."outbox_meta" .*/g)
 
-    expect(noted).toHaveLength(1)
-    expect(script.match(/^create /gm)?.length).toBe(script.match(/;$/gm)!.length - migrations.length)
+    expect(noted).toEqual(
+      [`(1, 'messages', false);`, `(2, 'timer names, order of dead letters', false);`].map(
+        (step) => `insert into "public"."outbox_meta" (version, name, breaking) values ${step}`,
+      ),
+    )
+    expect(script.match(/^(create|alter) /gm)?.length).toBe(script.match(/;$/gm)!.length - migrations.length)
   })
 
   test('a schema is created when it is not the one that is always there', () => {

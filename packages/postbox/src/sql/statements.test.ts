@@ -1,11 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Conflict, Draft } from '../core/message.ts'
-import { buryDead } from './bury-dead.ts'
+import { conflicts, draftWith, settling, wakes } from '../../../../tests/support/settling-statements.ts'
 import { cancelTimer } from './cancel-timer.ts'
 import { type ClaimedQueue, claimMessages } from './claim-messages.ts'
 import { countMessages } from './count-messages.ts'
-import { deleteAcked } from './delete-acked.ts'
 import { extendLeases, holdsLeases } from './extend-leases.ts'
 import { insertMessage, insertMessages } from './insert-messages.ts'
 import { beginReadCommitted, commit, readIsolation, rollback, setReadCommitted } from './isolation.ts'
@@ -13,11 +11,9 @@ import { markTransaction, readMark } from './mark-transaction.ts'
 import { resolveNames } from './names.ts'
 import { peekPending } from './peek-pending.ts'
 import { releaseLeases } from './release-leases.ts'
-import { rescheduleRetried } from './reschedule-retried.ts'
 import { lockForMigrating, readAppliedSteps, readSchemaState } from './schema-state.ts'
 import { checkClear, getUp, lieDown, sendWord } from './sleep.ts'
 import type { Statement } from './statement.ts'
-import type { Wake } from './wake.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 const quoted = resolveNames({ schema: 'My "Schema', table: 'Out\\box' })
@@ -26,48 +22,15 @@ const hostile = `x'); drop table outbox; -- " \\ $1`
 // Half a character, too. Not 'binary' of fast-check: it takes seconds to begin.
 const anyUnit = fc.nat(0xffff).map((code) => String.fromCharCode(code))
 
-const draft: Draft = {
-  id: uuid,
-  queue: hostile,
-  key: hostile,
-  timerId: hostile,
-  conflict: 'keep',
-  body: Buffer.from(hostile),
-  headers: { [hostile]: hostile },
-  schedule: { kind: 'at', epochMs: 1_700_000_000_000 },
-  generation: 1,
-}
-
-const wakes: readonly Wake[] = ['quiet', 'always', 'poll']
-const conflicts: readonly Conflict[] = ['none', 'keep', 'replace']
-const fence = { seq: '1', token: uuid }
-
 const anyQueue = { leaseMs: 1_000, after: '7', dueFromMs: null, sweep: false }
 const wanted = (queue: string, room = 5): ClaimedQueue => ({ queue, room, ...anyQueue })
-
-function settling(text: string, given = names): Statement<unknown>[] {
-  const own = { seq: text, token: text }
-  return [
-    deleteAcked(given, [own]),
-    rescheduleRetried(given, [{ ...own, delayMs: 1, error: text }]),
-    releaseLeases(given, [own]),
-    buryDead(given, [{ ...own, reason: text, error: text }]),
-  ]
-}
 
 const sleeping = (text: string, given = names): Statement<unknown>[] =>
   [lieDown, checkClear, getUp].map((statement) => statement(given, [text]))
 
 /** Every statement on messages that a value of a caller reaches. */
 function carrying(text: string, given = names): Statement<unknown>[] {
-  const own = {
-    ...draft,
-    queue: text,
-    key: text,
-    timerId: text,
-    headers: { [text]: text },
-    body: Buffer.from(text),
-  }
+  const own = draftWith(text)
   const inserts = wakes.flatMap((wake) =>
     conflicts.flatMap((conflict) => [
       insertMessage(given, { ...own, conflict }, { wake, mark: text }),
@@ -76,7 +39,7 @@ function carrying(text: string, given = names): Statement<unknown>[] {
   )
   return [
     ...inserts,
-    ...settling(text, given),
+    ...settling(given, text),
     claimMessages(given, { token: text, queues: [wanted(text)] }),
     cancelTimer(given, { queue: text, timerId: text, mark: text }),
     peekPending(given, { queue: text, limit: 10, mark: text }),
@@ -130,16 +93,16 @@ describe('every statement', () => {
   })
 
   test('names the channel of a schema with a backslash as an escaped literal', () => {
-    const { text } = insertMessage(quoted, draft, { wake: 'always', mark: null })
+    const { text } = insertMessage(quoted, draftWith(uuid), { wake: 'always', mark: null })
 
     expect(text).toContain(`pg_notify( E'postbox:My "Schema.Out\\\\box', $2::text)`)
-    for (const { text } of [...sleeping('orders', quoted), releaseLeases(quoted, [])])
+    for (const { text } of [...sleeping('orders', quoted), releaseLeases(quoted, [], false)])
       expect(text).toContain(` E'postbox:My "Schema.Out\\\\box`)
   })
 
   // A client that knows the type of a parameter encodes for it: text is what it was given.
   test('declares what it is given as text before anything is made of it, numbers aside', () => {
-    const all = [...settling('1'), ...sleeping('q'), extendLeases(names, []), holdsLeases(names, [])]
+    const all = [...settling(names, '1'), ...sleeping('q'), extendLeases(names, []), holdsLeases(names, [])]
     const declared = (text: string): string[] => text.match(/\$\d+::\w+/g) ?? []
 
     for (const { text } of all) expect(declared(text).join()).toMatch(/^(\$\d::text,?)+$/)
@@ -150,12 +113,12 @@ describe('every statement', () => {
 
   // Some clients cannot encode an array, and some encode it as JSON.
   test.each([0, 1, 2])('binds no array of JavaScript, for %i rows', (count) => {
-    const fences = Array.from({ length: count }, () => fence)
-    const failed = fences.map((own) => ({ ...own, delayMs: 5, leaseMs: 5, reason: 'r', error: 'e' }))
-    const queues = fences.map(() => 'q')
+    const leases = Array.from({ length: count }, () => ({ seq: '1', token: uuid, leaseMs: 5 }))
+    const queues = leases.map(() => 'q')
     const all = [
-      ...[deleteAcked, releaseLeases, holdsLeases].map((statement) => statement(names, fences)),
-      ...[rescheduleRetried, buryDead, extendLeases].map((statement) => statement(names, failed)),
+      ...settling(names, '1', count),
+      extendLeases(names, leases),
+      holdsLeases(names, leases),
       lieDown(names, queues),
       countMessages(names, queues, 10),
       claimMessages(names, { token: uuid, queues: queues.map((queue) => wanted(queue)) }),
@@ -209,6 +172,12 @@ describe('the claim', () => {
     expect(text).toMatch(/where m\.ctid = any\(array\(select spot from picked\)\)\s+and m\.queue = w\.queue/)
   })
 
+  test('takes the name off a timer, and remembers it', () => {
+    expect(text).toContain(
+      'timer_id = null,\n         fired_timer_id = coalesce(m.timer_id, m.fired_timer_id)',
+    )
+  })
+
   test('tells its own xid, its snapshot, the sequence’s value and the next due time, but not what waits for ever', () => {
     expect(text).toContain('pg_current_xact_id()::text as own')
     expect(text).toContain('pg_current_snapshot()::text as snapshot')
@@ -227,106 +196,12 @@ describe('the claim', () => {
     const [, columns = ''] = text.match(/select 'message', ([\s\S]*)\n {2}from claimed/) ?? []
     const written = columns.split(/,\n/).map((column) => column.trim())
 
-    expect(written[0]).toBe('c.queue, null, null, null, null, null')
+    expect(written[0]).toBe('c.queue, null, null, null, null, null, null')
     for (const column of written.slice(1))
-      expect(column).toMatch(/^(c\.key|encode\(c\.body, 'base64'\)|c\.\S+::text|\(extract\(.*\)::text)$/)
-    expect(written).toHaveLength(11)
-  })
-})
-
-describe('the settling statements', () => {
-  test.each(settling('1'))('$name is fenced by the token and returns what it changed', ({ text }) => {
-    expect(text).toMatch(/where m\.seq = s\.seq\s+and m\.lease_token = s\.token\s+returning /)
-    expect(text).toMatch(/(returning m\.seq|\nselect (original_)?seq)::text as seq/)
-  })
-
-  test('wait for the disk; a claim and a renewal, which cost no more than a lease, do not', () => {
-    for (const { text } of settling('1')) expect(text).not.toContain('synchronous_commit')
-    for (const { text } of [claimMessages(names, { token: uuid, queues: [] }), extendLeases(names, [])]) {
-      expect(text).toContain("select set_config('synchronous_commit', 'off', true)")
-      // Nobody evaluates what nobody refers to.
-      expect(text).toMatch(/from quick,\s/)
-    }
-  })
-
-  test('take any number of rows as one text for each column, or one JSON text', () => {
-    const other = { seq: '2', token: uuid.replace('1', '2') }
-    const retried = [fence, other].map((own) => ({ ...own, delayMs: 5, error: 'a' }))
-    const dead = [fence, other].map((own) => ({ ...own, reason: 'r', error: 'a' }))
-    const renewed = [fence, other].map((own) => ({ ...own, leaseMs: 9 }))
-
-    for (const statement of [deleteAcked, releaseLeases, holdsLeases]) {
-      expect(statement(names, [fence, other]).values).toEqual(['{1,2}', `{${uuid},${other.token}}`])
-      expect(statement(names, []).values).toEqual(['{}', '{}'])
-    }
-    expect(rescheduleRetried(names, retried).values).toEqual([JSON.stringify(retried)])
-    expect(buryDead(names, dead).values).toEqual([JSON.stringify(dead)])
-    expect(extendLeases(names, renewed).values).toEqual([JSON.stringify(renewed)])
-  })
-
-  test('an error that needs escapes in JSON comes back as it was', () => {
-    const error = `"\\\n\u2028😀'{}`
-    const [value] = rescheduleRetried(names, [{ ...fence, delayMs: 5, error }]).values
-
-    expect(JSON.parse(value as string)).toEqual([{ ...fence, delayMs: 5, error }])
-  })
-
-  test('a reschedule gives the lease up, counts the attempt and adds the delay to the clock of the database', () => {
-    const { text } = rescheduleRetried(names, [])
-
-    expect(text).toContain('due_at = now() + make_interval(secs => s."delayMs" / 1000)')
-    expect(text).toContain('attempts = m.attempts + 1')
-    expect(text).toMatch(/lease_token = null,\s+leased_until = null/)
-  })
-
-  test('a release gives the lease and its delivery back, changes nothing else, and tells each queue once', () => {
-    const { text } = releaseLeases(names, [])
-    const [, set = ''] = text.match(/ set ([\s\S]*?) from unnest/) ?? []
-
-    expect(set.replaceAll(/\s+/g, ' ').trim()).toBe(
-      'lease_token = null, leased_until = null, deliveries = m.deliveries - 1',
-    )
-    expect(text).toMatch(
-      /pg_notify\('postbox:public\.outbox', q\.queue\)\s+from \(select distinct queue from released\)/,
-    )
-    expect(text).toContain('pg_notification_queue_usage() < 0.5')
-    // Nobody evaluates what nobody refers to.
-    expect(text).toContain('(select count(*) from told)')
-  })
-
-  test('a burial moves the row with one statement, and counts the run that led to it', () => {
-    const { text } = buryDead(names, [])
-    const kept =
-      'id, queue, key, timer_id, body, headers, deliveries, created_at, generation, failure_history'
-    const changed = 'attempts, first_attempt_at, last_attempt_at, failure_reason, last_error'
-    const steps = [
-      'delete from "public"."outbox" as m',
-      `insert into "public"."outbox_dead" (original_seq, ${kept}, ${changed})`,
-      `select seq, ${kept}, attempts + 1, coalesce(first_attempt_at, now()), now(), reason, error`,
-    ].map((step) => text.indexOf(step))
-
-    expect(steps).not.toContain(-1)
-    expect([...steps].sort((a, b) => a - b)).toEqual(steps)
-  })
-})
-
-describe('the statements on leases', () => {
-  const { text } = extendLeases(names, [])
-
-  test('a renewal steps over locked rows: it must not wait for a handler’s transaction', () => {
-    expect(text).toMatch(
-      /on o\.seq = s\.seq\s+and o\.lease_token = s\.token\s+for update of o skip locked\)\)/,
-    )
-    expect(text).toMatch(/and m\.seq = w\.seq\s+returning m\.seq::text as seq$/)
-  })
-
-  test('a renewal changes nothing but the end, by the clock of the database', () => {
-    expect(text).toContain(' set leased_until = now() + make_interval(secs => w."leaseMs" / 1000)\n  from ')
-  })
-
-  test('a look at what is still held asks by seq and token and locks nothing', () => {
-    expect(holdsLeases(names, []).text).toMatch(/on m\.seq = s\.seq\s+and m\.lease_token = s\.token$/)
-    expect(holdsLeases(names, []).text).not.toMatch(/for (update|share)|update |delete /)
+      expect(column).toMatch(
+        /^(c\.key|c\.fired_timer_id|encode\(c\.body, 'base64'\)|c\.\S+::text|\(extract\(.*\)::text)$/,
+      )
+    expect(written).toHaveLength(13)
   })
 })
 
@@ -339,7 +214,7 @@ describe('the other statements', () => {
 
     for (const column of written) {
       expect(column).toMatch(
-        /^(queue|key|timer_id as timer|encode\(body, 'base64'\) as body|\S.*::text as [a-z]+)$/,
+        /^(queue|key|coalesce\(timer_id, fired_timer_id\) as timer|encode\(body, 'base64'\) as body|\S.*::text as [a-z]+)$/,
       )
     }
     expect(written).toHaveLength(13)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { resolveNames } from './names.ts'
 import { checkClear, getUp, lieDown, sendWord } from './sleep.ts'
-import { publishersLock, sleepersLock, wakeClause } from './wake.ts'
+import { publishersLock, sleepersLock, wakeClause, wakeQueuesClause } from './wake.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 
@@ -51,6 +51,18 @@ describe('wakeClause', () => {
 
   test('another word is an error of ours', () => {
     expect(() => wakeClause(names, 'loud' as never, '$1::text')).toThrow(/unreachable/)
+  })
+})
+
+describe('wakeQueuesClause', () => {
+  test.each(['quiet', 'always', 'poll'] as const)('%s: is wakeClause, for each queue once', (wake) => {
+    const one = '(select 1 from inserted where '
+    const [head = '', rest = ''] = wakeClause(names, wake, 'q.queue').split(one)
+    const each = rest.replace(' limit 1) as one', ') as q')
+
+    expect(wakeQueuesClause(names, wake)).toBe(
+      wake === 'poll' ? head : `${head}(select distinct queue from inserted where ${each}`,
+    )
   })
 })
 

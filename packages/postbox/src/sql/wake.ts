@@ -31,11 +31,32 @@ export function sleepersLock(names: Names, queue: string): string {
  * COMMIT fails, and a publisher must not fail because a listener is stuck.
  */
 export function wakeClause(names: Names, wake: Wake, queue: string): string {
+  return wokenBy(names, wake, { queue, from: `(select 1 from inserted where ${isSoon} limit 1) as one` })
+}
+
+/** The same for rows of any number of queues, which `inserted` names: each of them is asked for once. */
+export function wakeQueuesClause(names: Names, wake: Wake): string {
+  return wokenBy(names, wake, {
+    queue: 'q.queue',
+    from: `(select distinct queue from inserted where ${isSoon}) as q`,
+  })
+}
+
+const isSoon = `due_at is null or due_at < statement_timestamp() + interval '10 seconds'`
+
+/** A row for each queue that is to be told, and the SQL expression of its name. */
+interface Announced {
+  readonly queue: string
+  readonly from: string
+}
+
+function wokenBy(names: Names, wake: Wake, announced: Announced): string {
+  const { queue } = announced
   switch (wake) {
     case 'quiet':
       return woken(
         names,
-        queue,
+        announced,
         `
      and not (select case
                 when not pg_try_advisory_xact_lock_shared(${publishersLock(names, queue)}) then false
@@ -45,7 +66,7 @@ export function wakeClause(names: Names, wake: Wake, queue: string): string {
               end)`,
       )
     case 'always':
-      return woken(names, queue, '')
+      return woken(names, announced, '')
     case 'poll':
       return `
 , woken as (select 1 where false)`
@@ -54,11 +75,11 @@ export function wakeClause(names: Names, wake: Wake, queue: string): string {
   }
 }
 
-function woken(names: Names, queue: string, unlessQuiet: string): string {
+function woken(names: Names, { queue, from }: Announced, unlessQuiet: string): string {
   return `
 , woken as materialized (
   select pg_notify(${literal(names.channel)}, ${queue})
-    from (select 1 from inserted where due_at is null or due_at < statement_timestamp() + interval '10 seconds' limit 1) as one
+    from ${from}
    where pg_notification_queue_usage() < 0.5${unlessQuiet}
 )`
 }

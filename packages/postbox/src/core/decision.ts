@@ -1,0 +1,107 @@
+import type { RetryOptions } from './handler.ts'
+import type { Draft } from './message.ts'
+import type { Outcome } from './outcome.ts'
+import { runtimeError } from './runtime-errors.ts'
+import { show } from './show.ts'
+import type { SubscribeSettings } from './subscribe-options.ts'
+import { anything, assertOptions, assertValue, type Check } from './validate.ts'
+
+/** What a handler has decided about one message: recorded when it says so, and the first word counts. */
+export interface Decision {
+  readonly outcome: Outcome | null
+  ack(): void
+  retry(options?: RetryOptions): void
+  reject(reason?: string): void
+  snooze(delayMs: number): void
+  /** From now on nothing is recorded: the delivery is over. */
+  close(): void
+}
+
+const longestMs = 36_525 * 86_400_000
+
+const duration: Check = (value) =>
+  typeof value === 'number' && value >= 0 && value <= longestMs
+    ? null
+    : 'to be a number of milliseconds, from 0 to a hundred years'
+
+const retryShape = { afterMs: duration, error: anything }
+
+export function createDecision(): Decision {
+  let outcome: Outcome | null = null
+  let isOver = false
+  const record = (given: Outcome): void => {
+    if (!isOver) outcome ??= given
+  }
+  return {
+    get outcome() {
+      return outcome
+    },
+    ack: () => record({ kind: 'ack', followOns: [] }),
+    retry(options) {
+      assertOptions(options, retryShape, 'the options of retry')
+      record({ kind: 'retry', afterMs: options?.afterMs ?? null, error: options?.error })
+    },
+    reject(reason = 'rejected by its handler') {
+      const check: Check = (value) => (typeof value === 'string' ? null : 'to be a string')
+      assertValue('OUTBOX_INVALID_OPTION', { label: 'reason', check, value: reason })
+      record({ kind: 'reject', error: reason, isSaid: true })
+    },
+    snooze(delayMs) {
+      assertValue('OUTBOX_INVALID_OPTION', { label: 'delayMs', check: duration, value: delayMs })
+      record({ kind: 'snooze', delayMs })
+    },
+    close() {
+      isOver = true
+    },
+  }
+}
+
+/** How a handler ended, whatever it decided before. */
+export type Ended =
+  /** A middleware answered for the handler: it was not run, or what it threw was caught. */
+  | { readonly kind: 'answered' }
+  | { readonly kind: 'returned'; readonly value: unknown }
+  | { readonly kind: 'threw'; readonly error: unknown; readonly isInterrupted: boolean }
+
+/** A function that is returned was meant to be called: `return context.retry`. */
+export function refuseFunction(ended: Ended): Ended {
+  if (ended.kind !== 'returned' || typeof ended.value !== 'function') return ended
+  const sentence = `the handler returned ${show(ended.value)} instead of calling it`
+  return { kind: 'threw', error: runtimeError('OUTBOX_INVALID_OUTCOME', sentence), isInterrupted: false }
+}
+
+/** What a delivery came to: what the handler decided, else how it ended, by the way that its subscription acknowledges. */
+export function outcomeOf(
+  decided: Outcome | null,
+  ended: Ended,
+  { ack, isShared }: { readonly ack: SubscribeSettings['ack']; readonly isShared: boolean },
+): Outcome {
+  if (decided !== null) return decided
+  if (ended.kind === 'answered') return { kind: 'ack', followOns: [] }
+  if (ended.kind === 'returned') {
+    if (ack !== 'manual') return { kind: 'ack', followOns: [] }
+    const error = 'the handler returned without a decision, which `ack: manual` asks for'
+    return { kind: 'reject', error, isSaid: true }
+  }
+  if (ended.isInterrupted) return { kind: 'interrupt' }
+  if (ack === 'reject-on-error' && !isShared) return { kind: 'reject', error: ended.error, isSaid: false }
+  return { kind: 'fail', error: ended.error, isShared }
+}
+
+/** An acknowledged delivery with what it publishes; one of those that are refused fails it, though the handler has not waited for it. */
+export function withFollowOns(
+  outcome: Outcome,
+  drafts: readonly PromiseSettledResult<Draft | null>[],
+  ack: SubscribeSettings['ack'],
+): Outcome {
+  if (outcome.kind !== 'ack') return outcome
+  const refused = drafts.find((draft) => draft.status === 'rejected')
+  if (refused !== undefined)
+    return outcomeOf(
+      null,
+      { kind: 'threw', error: refused.reason, isInterrupted: false },
+      { ack, isShared: false },
+    )
+  const made = drafts.flatMap((draft) => (draft.status === 'fulfilled' ? (draft.value ?? []) : []))
+  return { kind: 'ack', followOns: made }
+}

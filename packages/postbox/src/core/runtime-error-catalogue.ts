@@ -1,0 +1,23 @@
+/** The error codes that a service which only publishes does not carry: of an outbox at work, and of its tables. */
+export const runtimeErrorCatalogue = {
+  OUTBOX_SCHEMA_MISSING:
+    'Run `await outbox.migrate()`, or put `await outbox.schemaSql()` into your own migrations.',
+  OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
+  OUTBOX_SCHEMA_NEWER:
+    'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
+  OUTBOX_UNSUPPORTED_DATABASE:
+    'Use a database with the encoding UTF8: in any other, a key or a header could fail inside your transaction.',
+  OUTBOX_HANDLER_TIMEOUT: 'Pass `context.signal` on to what the handler awaits, or raise `timeoutMs`.',
+  OUTBOX_STOPPING: 'Let the handler give up when its signal aborts, or raise `stopTimeoutMs`.',
+  OUTBOX_INVALID_OUTCOME:
+    'Call the decision: `context.retry()`. Other values that a handler returns are ignored.',
+  OUTBOX_INVALID_POLICY:
+    'Correct the function that the message names: it answers at once, without a promise, and does not throw.',
+  OUTBOX_DELIVERY_OVER:
+    'Await what the handler starts, and publish before it ends; afterwards publish in a transaction of yours.',
+  OUTBOX_STATEMENT_TIMEOUT: 'Look for locks, an overloaded server or a dead connection. It is tried again.',
+  OUTBOX_TABLE_TAKEN:
+    'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
+} as const satisfies Record<`OUTBOX_${string}`, string>
+
+export type RuntimeErrorCode = keyof typeof runtimeErrorCatalogue

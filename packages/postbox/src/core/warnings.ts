@@ -1,0 +1,30 @@
+import type { WarningEvent } from './events.ts'
+import type { SubscribeSettings } from './subscribe-options.ts'
+
+export type Warning = Pick<WarningEvent, 'code' | 'message' | 'fields'>
+
+interface Subscribed {
+  readonly name: string
+  readonly queues: readonly string[]
+  readonly settings: SubscribeSettings
+}
+
+/** Options that are legal, and yet rarely meant. What is left at its default is never one of them. */
+export function warningsOf({ name, queues, settings }: Subscribed): readonly Warning[] {
+  const fields = { handler: name, queues }
+  const { retry, ack } = settings
+  const warnings: Warning[] = []
+  if (retry === null) return warnings
+  if (retry.maxAttempts === null) {
+    const message =
+      'the retry policy has no limit: a message that always fails is run for ever. Give it `maxAttempts` or `maxTotalMs`.'
+    warnings.push({ code: 'no_attempt_limit', message, fields })
+  }
+  // A policy that does not say how many runs it allows is taken for one that retries.
+  if (ack === 'reject-on-error' && retry.maxAttempts !== 1) {
+    const message =
+      "`ack: 'reject-on-error'` buries a message at the first error: the retry policy is asked only after context.retry(). Leave one of the two out."
+    warnings.push({ code: 'reject_with_retry', message, fields })
+  }
+  return warnings
+}

@@ -1,0 +1,194 @@
+import type { Database } from './adapters/executor.ts'
+import type { BodyRules } from './core/body.ts'
+import { cursorText } from './core/dead-letter-cursor.ts'
+import {
+  assertMessageId,
+  type DeadLetterFilter,
+  type DeadLetterListOptions,
+  type ReplayOptions,
+  type ReplayQuery,
+  resolveDeadLetterFilter,
+  resolveDeadLetterPage,
+  resolveReplay,
+} from './core/dead-letter-options.ts'
+import { OutboxError } from './core/errors.ts'
+import { type FailureHistory, historyFrom, historyLimit } from './core/failure-history.ts'
+import type { Headers } from './core/headers.ts'
+import type { DeadReason } from './core/settlement.ts'
+import { sqlStateOf } from './core/sql-state.ts'
+import type { Publishing } from './publish.ts'
+import type { BoundedCount } from './runtime/stats.ts'
+import { dateFrom } from './sql/columns.ts'
+import { countDeadLetters } from './sql/count-dead-letters.ts'
+import type { DeadLetterRow } from './sql/dead-letters.ts'
+import { getDeadLetter } from './sql/get-dead-letter.ts'
+import { setReadCommitted } from './sql/isolation.ts'
+import { listDeadLetters } from './sql/list-dead-letters.ts'
+import { type ReplayAnswer, replayDeadLetter } from './sql/replay-dead-letter.ts'
+import { orSchemaMissing } from './sql/schema-missing.ts'
+import type { Statement } from './sql/statement.ts'
+import { storedMessage } from './stored-message.ts'
+
+const uniqueViolation = '23505'
+
+/** A message that is delivered no more, until it is replayed. */
+export interface DeadLetter {
+  readonly id: string
+  readonly queue: string
+  readonly key: string | null
+  readonly timerId: string | null
+  /** Decoded, not validated; `undefined` when the bytes are not what their content type says. */
+  readonly body: unknown
+  readonly headers: Headers
+  readonly correlationId: string
+  /** Runs that failed. */
+  readonly attempts: number
+  readonly deliveries: number
+  readonly createdAt: Date
+  readonly firstAttemptAt: Date | null
+  readonly lastAttemptAt: Date | null
+  readonly generation: number | null
+  readonly failedAt: Date
+  /** One of `DeadReason`; a later version may have others. */
+  readonly reason: DeadReason | (string & Record<never, never>)
+  readonly error: string | null
+  /** What happened before its last replay. */
+  readonly failureHistory: FailureHistory
+  /** It could not be moved to the dead letters: it lies among the messages, and nobody gets it. It is listed and replayed as any other. */
+  readonly isQuarantined: boolean
+  /** The body's bytes as they are stored. */
+  readonly raw: Uint8Array
+}
+
+export interface DeadLetterPage {
+  readonly items: readonly DeadLetter[]
+  /** Where the next page begins, for `after`; null: this was the last. */
+  readonly next: string | null
+}
+
+export type ReplayResult =
+  | { readonly replayed: true }
+  | {
+      readonly replayed: false
+      /**
+       * not_found: no dead letter has this id. already_replayed: somebody else did, this very moment. timer_conflict: a timer of the same
+       * name waits; nothing was changed.
+       */
+      readonly because: 'not_found' | 'already_replayed' | 'timer_conflict'
+    }
+
+/** The dead letters of an outbox, wherever they lie. Every call is a transaction of its own. */
+export interface DeadLetters {
+  /** Newest first. Pages follow each other without gaps or repetitions, whatever is added meanwhile. */
+  list(options?: DeadLetterListOptions): Promise<DeadLetterPage>
+  /** The newest of that id. */
+  get(id: string): Promise<DeadLetter | null>
+  /** Stops at ten thousand: then there are at least as many. */
+  count(filter?: DeadLetterFilter): Promise<BoundedCount>
+  /** Puts the newest of that id back into its queue, with its id, headers, key and time of creation, as if it had never been tried. */
+  replay(id: string, options: ReplayOptions): Promise<ReplayResult>
+}
+
+/** What the dead letters need to know of their outbox. */
+export type DeadLetterRules = BodyRules & Pick<Publishing, 'names' | 'wake'>
+
+export interface DeadLettersParts {
+  readonly database: () => Database
+  readonly outbox: DeadLetterRules
+  /** Where `count` stops. @default 10_000 */
+  readonly countBound?: number
+}
+
+export function createDeadLetters(parts: DeadLettersParts): DeadLetters {
+  const { database, outbox, countBound = 10_000 } = parts
+  const { names } = outbox
+  const read = async <Row>(statement: Statement<Row>): Promise<readonly Row[]> => {
+    try {
+      return await database().run(statement)
+    } catch (error) {
+      throw orSchemaMissing(error, names.dead)
+    }
+  }
+  return Object.freeze({
+    async list(options) {
+      const page = resolveDeadLetterPage(options)
+      const rows = await read(listDeadLetters(names, page))
+      return pageOf(outbox, rows, page.limit)
+    },
+    async get(id) {
+      assertMessageId(id)
+      const [row] = await read(getDeadLetter(names, id))
+      return row === undefined ? null : deadLetterOf(outbox, row)
+    },
+    async count(filter) {
+      const [row] = await read(countDeadLetters(names, resolveDeadLetterFilter(filter), countBound))
+      const seen = Number(row?.count)
+      return { count: Math.min(seen, countBound), atLeast: seen > countBound }
+    },
+    async replay(id, options) {
+      assertMessageId(id)
+      return replay(database(), outbox, { id, ...resolveReplay(options) })
+    },
+  } satisfies DeadLetters)
+}
+
+/** One row more than the page holds tells that another page follows. */
+function pageOf(rules: BodyRules, rows: readonly DeadLetterRow[], limit: number): DeadLetterPage {
+  const shown = rows.slice(0, limit)
+  const last = rows.length > limit ? shown.at(-1) : undefined
+  return {
+    items: shown.map((row) => deadLetterOf(rules, row)),
+    next: last === undefined ? null : cursorText({ ...last, failedMicros: last.micros }),
+  }
+}
+
+function deadLetterOf(rules: BodyRules, row: DeadLetterRow): DeadLetter {
+  return {
+    ...storedMessage(rules, row),
+    firstAttemptAt: row.first === null ? null : dateFrom(row.first),
+    lastAttemptAt: row.last === null ? null : dateFrom(row.last),
+    failedAt: dateFrom(row.failed),
+    reason: row.reason ?? '',
+    error: row.error,
+    failureHistory: historyFrom(row.history),
+    isQuarantined: row.place === 'quarantined',
+  }
+}
+
+// A timer that was armed meanwhile is found by the second try; one that is armed and cancelled again and again, by no number of them.
+const mostTries = 3
+
+async function replay(
+  database: Database,
+  { names, wake }: DeadLetterRules,
+  query: ReplayQuery & { readonly id: string },
+): Promise<ReplayResult> {
+  // With one session for everybody (PGlite) locks tell nothing of sleepers.
+  const heard = wake === 'quiet' && database.singleSession ? 'always' : wake
+  const statement = replayDeadLetter(names, { ...query, historyLimit, wake: heard })
+  for (let tries = 1; ; tries++) {
+    try {
+      return resultOf(await readCommitted(database, statement))
+    } catch (error) {
+      const isRace = sqlStateOf(error) === uniqueViolation && tries < mostTries
+      if (!isRace) throw orSchemaMissing(error, names.dead)
+    }
+  }
+}
+
+/** In another isolation than read committed, who comes second would get an error instead of an answer. */
+async function readCommitted<Row>(database: Database, statement: Statement<Row>): Promise<readonly Row[]> {
+  return database.transaction(async (tx) => {
+    await tx.run(setReadCommitted)
+    return tx.run(statement)
+  })
+}
+
+function resultOf([row]: readonly ReplayAnswer[]): ReplayResult {
+  const answer = row?.answer
+  if (answer === undefined) {
+    const sentence = 'the client renames the columns of its answers: what became of the replay cannot be read'
+    throw new OutboxError('OUTBOX_UNKNOWN_HANDLE', sentence)
+  }
+  return answer === 'replayed' ? { replayed: true } : { replayed: false, because: answer }
+}

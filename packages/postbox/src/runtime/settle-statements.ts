@@ -1,0 +1,80 @@
+import type { Entry, SettlementBatch } from '../core/batching.ts'
+import type { Settlement } from '../core/settlement.ts'
+import { unreachable } from '../core/unreachable.ts'
+import { type Burial, buryDead } from '../sql/bury-dead.ts'
+import { deleteAcked } from '../sql/delete-acked.ts'
+import { deleteWithFollowOns } from '../sql/delete-with-follow-ons.ts'
+import type { Fence } from '../sql/fence.ts'
+import type { Names } from '../sql/names.ts'
+import { quarantineDead } from '../sql/quarantine-dead.ts'
+import { releaseLeases } from '../sql/release-leases.ts'
+import { rescheduleRetried } from '../sql/reschedule-retried.ts'
+import { snoozeMessages } from '../sql/snooze-messages.ts'
+import type { Statement } from '../sql/statement.ts'
+import type { Wake } from '../sql/wake.ts'
+
+export interface StatementRules {
+  readonly names: Names
+  readonly wake: Wake
+  readonly deadLetters: 'table' | 'discard'
+}
+
+/** One statement for each kind of batch: fenced, and answered by the seqs that it wrote. */
+export function statementOf(
+  { kind, isNamed, entries }: SettlementBatch,
+  { names, wake, deadLetters }: StatementRules,
+): Statement<{ readonly seq: string }> {
+  switch (kind) {
+    case 'delete':
+      return deleteAcked(names, entries.map(fenceOf))
+    case 'follow': {
+      const settled = only(entries, 'delete').map((one) => ({ ...fence(one), followOns: one.followOns }))
+      return deleteWithFollowOns(names, { settled, wake })
+    }
+    case 'release':
+      return releaseLeases(names, entries.map(fenceOf), isNamed)
+    case 'snooze': {
+      const snoozed = only(entries, 'snooze').map((one) => ({ ...fence(one), delayMs: one.delayMs }))
+      return snoozeMessages(names, snoozed, isNamed)
+    }
+    case 'reschedule': {
+      const retried = only(entries, 'reschedule')
+      const rows = retried.map((one) => ({ ...fence(one), delayMs: one.delayMs, error: one.error }))
+      return rescheduleRetried(names, rows, isNamed)
+    }
+    case 'bury':
+      return deadLetters === 'discard'
+        ? deleteAcked(names, entries.map(fenceOf))
+        : buryDead(names, burialsOf(entries))
+    case 'quarantine':
+      return quarantineDead(names, burialsOf(entries))
+    default:
+      return unreachable(kind)
+  }
+}
+
+function burialsOf(entries: readonly Entry[]): readonly Burial[] {
+  return only(entries, 'bury').map((one) => ({
+    ...fence(one),
+    reason: one.reason,
+    error: one.error,
+    attempts: one.attempts,
+  }))
+}
+
+function fenceOf({ settlement }: Entry): Fence {
+  return fence(settlement)
+}
+
+function fence({ lease }: Settlement): Fence {
+  return { seq: lease.seq, token: lease.token }
+}
+
+function only<W extends Settlement['write']>(
+  entries: readonly Entry[],
+  write: W,
+): readonly Extract<Settlement, { write: W }>[] {
+  return entries
+    .map(({ settlement }) => settlement)
+    .filter((one): one is Extract<Settlement, { write: W }> => one.write === write)
+}

@@ -1,0 +1,35 @@
+import type { DeadLetterQuery } from '../core/dead-letter-options.ts'
+import { binder, selecting } from './dead-letters.ts'
+import type { Names } from './names.ts'
+import type { Statement } from './statement.ts'
+
+/**
+ * Counts dead letters in both places, and stops one above `bound`. The order is of no use to the count: it makes Postgres take the index
+ * that the list takes, where it would otherwise walk the table in search of a rare queue.
+ */
+export function countDeadLetters(
+  names: Names,
+  query: DeadLetterQuery,
+  bound: number,
+): Statement<{ readonly count: string }> {
+  const { bind, values } = binder()
+  const selected = selecting(names, { query, after: null }, bind)
+  const [moved, quarantined] = [selected('moved'), selected('quarantined')]
+  const limit = `limit ${bind(bound + 1)}::int`
+  return {
+    name: 'count_dead_letters',
+    text: `
+select count(*)::text as count
+  from (
+  (select
+     from ${moved.from}
+    order by ${moved.order}
+    ${limit})
+  union all
+  (select
+     from ${quarantined.from}
+    ${limit})
+  ${limit}) as seen`,
+    values,
+  }
+}

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { resolveDeadLetterPage } from '../core/dead-letter-options.ts'
+import { countDeadLetters } from './count-dead-letters.ts'
+import { getDeadLetter } from './get-dead-letter.ts'
+import { listDeadLetters } from './list-dead-letters.ts'
+import { resolveNames } from './names.ts'
+import { replayDeadLetter } from './replay-dead-letter.ts'
+
+const names = resolveNames({ schema: 'a "b', table: 'c; --' })
+const id = '01890000-0000-7000-8000-00000000000a'
+const hostile = `'; drop table x; --`
+const page = resolveDeadLetterPage({
+  queue: hostile,
+  reason: hostile,
+  key: hostile,
+  search: hostile,
+  since: new Date(0),
+  until: new Date(1),
+  limit: 7,
+  after: '5-d-3',
+})
+
+const statements = [
+  listDeadLetters(names, page),
+  countDeadLetters(names, page.query, 10),
+  getDeadLetter(names, id),
+  replayDeadLetter(names, {
+    id,
+    by: hostile,
+    generation: 1,
+    delayMs: 0,
+    historyLimit: 20,
+    wake: 'quiet',
+  }),
+]
+
+test.each(statements.map((statement) => [statement.name, statement] as const))(
+  '%s has the values of callers only as parameters, each of them used, and the tables quoted',
+  (_, { text, values }) => {
+    const used = new Set(text.match(/\$\d+/g))
+
+    expect([...used].sort()).toEqual(values.map((_value, index) => `$${index + 1}`).sort())
+    expect(text).not.toContain(hostile)
+    expect(text).not.toContain(id)
+    expect(text).toContain('"a ""b"."c; --_dead"')
+  },
+)
+
+test('what a filter does not say is not in the text', () => {
+  const { text, values } = listDeadLetters(names, resolveDeadLetterPage())
+
+  expect(values).toEqual([51])
+  expect(text).not.toMatch(/queue =|queue desc|strpos|failure_reason =|key =/)
+})

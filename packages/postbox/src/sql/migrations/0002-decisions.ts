@@ -1,0 +1,17 @@
+import type { Migration } from './migration.ts'
+
+/**
+ * Where a claimed timer keeps its name while it is free for others (docs/decisions/0019). No index names the column. A column that may be
+ * null rewrites nothing: the lock is short, however long the table is. A process of the version before never reads it.
+ *
+ * And the order in which all dead letters are listed, whatever their queue: newest first.
+ */
+export const decisions: Migration = {
+  version: 2,
+  name: 'timer names, order of dead letters',
+  breaking: false,
+  up: (names) => [
+    `alter table ${names.messages} add column fired_timer_id text collate "C"`,
+    `create index ${names.index.deadFailed} on ${names.dead} (failed_at, dead_seq)`,
+  ],
+}

@@ -1,0 +1,220 @@
+// What looking at many dead letters costs, as counts: which index, how many rows.
+import type pg from 'pg'
+import { createOutbox, type DeadLetters } from 'postbox'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
+import {
+  type DeadLetterListOptions,
+  resolveDeadLetterFilter,
+  resolveDeadLetterPage,
+} from '../../packages/postbox/src/core/dead-letter-options.ts'
+import { createDeadLetters } from '../../packages/postbox/src/dead-letters.ts'
+import { countDeadLetters } from '../../packages/postbox/src/sql/count-dead-letters.ts'
+import { getDeadLetter } from '../../packages/postbox/src/sql/get-dead-letter.ts'
+import { listDeadLetters } from '../../packages/postbox/src/sql/list-dead-letters.ts'
+import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
+import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
+import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
+import { useDatabase } from '../support/database.ts'
+import { fillDead, layDown } from '../support/dead-letters.ts'
+import { fill } from '../support/sessions.ts'
+
+const database = useDatabase()
+const names = resolveNames({ schema: database.schema, table: 'outbox' })
+let pool: pg.Pool
+
+beforeAll(() => {
+  pool = database.pool()
+})
+
+/** Tables that no autovacuum looks at: what the database believes of them is up to the test. */
+async function makeTables(): Promise<void> {
+  await database.query(`drop schema ${database.schema} cascade`)
+  await database.query(`create schema ${database.schema}`)
+  await createOutbox({ database: pool, schema: database.schema, logger: false }).migrate()
+  await database.query('alter table outbox set (autovacuum_enabled = off)')
+  await database.query('alter table outbox_dead set (autovacuum_enabled = off)')
+}
+
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly Plans?: readonly PlanNode[]
+}
+
+interface Reading {
+  /** How each table or index was read. */
+  readonly scans: readonly string[]
+  /** Rows that were looked at, those that were passed over included. */
+  readonly rows: number
+}
+
+/** Runs it, and tells how. */
+async function readingOf({ text, values }: Statement<unknown>): Promise<Reading> {
+  const { rows } = await pool.query(`explain (analyze, timing off, format json) ${text}`, [...values])
+  const plan: PlanNode = rows[0]['QUERY PLAN'][0].Plan
+  // Of a bitmap, the part that fetches rows.
+  const scans = below(plan).filter((node) => node['Relation Name'])
+  const looked = scans.map(
+    (node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+  )
+  return {
+    scans: scans.map((node) => `${node['Node Type']} ${node['Index Name'] ?? node['Relation Name']}`),
+    rows: looked.reduce((sum, rows) => sum + rows, 0),
+  }
+}
+
+function below(node: PlanNode): readonly PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(below)]
+}
+
+/** Long and short queues of dead letters beside a long queue of messages, three of which are quarantined. */
+async function fillTables(): Promise<void> {
+  await makeTables()
+  await fillDead(database, 50_000)
+  await fillDead(database, 500, 'emails')
+  await fill(database, { rows: 20_000 })
+  await database.query(`update outbox set timer_id = seq::text where seq <= 5000`)
+  await layDown(database, 'quarantined', [{}, {}, { queue: 'emails' }])
+}
+
+const onlyIndexes = (reading: Reading): void =>
+  expect(reading.scans.filter((scan) => scan.startsWith('Seq Scan'))).toEqual([])
+
+const list = (options: DeadLetterListOptions): Promise<Reading> =>
+  readingOf(listDeadLetters(names, resolveDeadLetterPage({ limit: 100, ...options })))
+
+describe.each([
+  ['nothing is known', async () => {}],
+  ['all is known', async () => void (await database.query('analyze outbox, outbox_dead'))],
+])('on tables of many thousand rows, of which %s', (_, analyse) => {
+  beforeAll(async () => {
+    await fillTables()
+    await analyse()
+  })
+
+  const middle = `${(Date.now() - 90_000) * 1_000}-d-1000`
+  test.each([
+    ['all', {}],
+    ['a long queue', { queue: 'orders' }],
+    ['a short queue', { queue: 'emails' }],
+    ['a queue that has none', { queue: 'none' }],
+    ['a time', { since: new Date(Date.now() - 90_000), until: new Date(Date.now() - 80_000) }],
+    ['a queue and a time', { queue: 'orders', since: new Date(Date.now() - 90_000) }],
+    ['a page in the middle', { after: middle }],
+    ['a page in the middle of a queue', { queue: 'orders', after: middle }],
+  ])('the list of %s looks at little more than it shows', async (_what, options) => {
+    const reading = await list(options)
+
+    onlyIndexes(reading)
+    expect(reading.rows).toBeLessThanOrEqual(210)
+  })
+
+  test.each([
+    ['all', {}],
+    ['a long queue', { queue: 'orders' }],
+    ['a short queue', { queue: 'emails' }],
+    ['a time', { since: new Date(Date.now() - 90_000) }],
+  ])('the count of %s looks at no more rows than its bound, and one', async (_what, filter) => {
+    const statement = countDeadLetters(names, resolveDeadLetterFilter(filter), 600)
+
+    const reading = await readingOf(statement)
+
+    onlyIndexes(reading)
+    expect(reading.rows).toBeLessThanOrEqual(601 + 3)
+  })
+
+  test('one is got by its id', async () => {
+    const [{ id }] = (await database.query<{ id: string }>('select id from outbox_dead limit 1')) as [
+      { id: string },
+    ]
+
+    const reading = await readingOf(getDeadLetter(names, id))
+
+    onlyIndexes(reading)
+    expect(reading.rows).toBeLessThanOrEqual(3)
+  })
+
+  test.each(['moved', 'quarantined'] as const)(
+    'one that was %s is replayed by its id, and its timer found by its name',
+    async (place) => {
+      const [id] = await layDown(database, place, [{ timer: 'a name' }])
+      const rules = {
+        by: 'me',
+        generation: null,
+        delayMs: 3_600_000,
+        historyLimit: 20,
+        wake: 'quiet',
+      } as const
+
+      const reading = await readingOf(replayDeadLetter(names, { id: id!, ...rules }))
+
+      onlyIndexes(reading)
+      expect(reading.rows).toBeLessThanOrEqual(10)
+      await database.query('delete from outbox where id = $1', [id])
+    },
+  )
+})
+
+test('the list of a reason that many have looks at little more than it shows, once the table was analysed', async () => {
+  await fillTables()
+  await database.query('analyze outbox, outbox_dead')
+
+  const reading = await list({ reason: 'rejected' })
+
+  onlyIndexes(reading)
+  expect(reading.rows).toBeLessThanOrEqual(210)
+})
+
+describe('count', () => {
+  beforeEach(makeTables)
+
+  const counting = (countBound?: number): DeadLetters =>
+    createDeadLetters({
+      database: () => recogniseDatabase(pool)!,
+      outbox: {
+        names,
+        wake: 'quiet',
+        queues: null,
+        codec: undefined,
+        maxBodyBytes: 1,
+      },
+      ...(countBound === undefined ? {} : { countBound }),
+    })
+
+  test.each([
+    [3, 2, { count: 5, atLeast: false }],
+    [3, 3, { count: 5, atLeast: true }],
+    [6, 0, { count: 5, atLeast: true }],
+    [0, 6, { count: 5, atLeast: true }],
+    [0, 5, { count: 5, atLeast: false }],
+  ])(
+    'of %i moved and %i quarantined ones stops at five, and says so',
+    async (moved, quarantined, counted) => {
+      await layDown(
+        database,
+        'moved',
+        Array.from({ length: moved }, () => ({})),
+      )
+      await layDown(
+        database,
+        'quarantined',
+        Array.from({ length: quarantined }, () => ({})),
+      )
+
+      expect(await counting(5).count()).toEqual(counted)
+      expect(await counting(5).count({ queue: 'orders' })).toEqual(counted)
+    },
+  )
+
+  test('stops at ten thousand', async () => {
+    await fillDead(database, 10_001)
+
+    expect(await counting().count()).toEqual({ count: 10_000, atLeast: true })
+    expect(await counting().count({ queue: 'emails' })).toEqual({ count: 0, atLeast: false })
+  })
+})

@@ -1,0 +1,217 @@
+// What handlers decide, where the other files of this folder would not notice a mistake.
+import { type Context, constant, type Message, noRetry, TerminalError } from 'postbox'
+import { describe, expect, test } from 'vitest'
+import { useBench } from '../support/decisions-bench.ts'
+import { inTransaction } from '../support/in-transaction.ts'
+import { collector, signal } from '../support/signals.ts'
+
+const bench = useBench()
+const { database, outboxOf, messages, dead } = bench
+const hour = 3_600_000
+
+type Handle = (message: Message, context: Context) => unknown
+
+/** Delivers one message to a handler. What fails comes back in an hour, and not by chance before the drain is over. */
+async function deliver(handler: Handle, options: object = {}) {
+  const outbox = outboxOf()
+  outbox.subscribe('orders', handler, { retry: constant({ delayMs: hour }), ...options })
+  await outbox.publishNow('orders', 'text')
+  const drained = await outbox.drain()
+  return { drained, told: outbox.told, rows: await messages(), dead: await dead() }
+}
+
+describe('a timer that goes on without its name', () => {
+  test('is not cancelled with the one that has the name now', async () => {
+    const outbox = outboxOf()
+    outbox.subscribe(
+      'orders',
+      async () => {
+        await outbox.publishNow('orders', 'second', { timerId: 't', delayMs: hour })
+        throw new Error('after it had armed the next')
+      },
+      { retry: constant({ delayMs: hour }) },
+    )
+    await outbox.publishNow('orders', 'first', { timerId: 't' })
+    await outbox.drain()
+    const answers: boolean[] = []
+    await inTransaction(bench.pool(), async (tx) => {
+      answers.push(await outbox.cancelTimer(tx, 'orders', 't'), await outbox.cancelTimer(tx, 'orders', 't'))
+    })
+
+    expect(answers).toEqual([true, false])
+    expect(await messages()).toMatchObject([{ attempts: 1, timer_id: null, fired_timer_id: 't' }])
+  })
+})
+
+test('a timer that is replaced is another message, with an id of its own', async () => {
+  const outbox = outboxOf()
+  const first = await outbox.publishNow('orders', 'first', { timerId: 't', delayMs: hour })
+  const second = await outbox.publishNow('orders', 'second', {
+    timerId: 't',
+    delayMs: hour,
+    onConflict: 'replace',
+  })
+
+  expect(second?.id).not.toBe(first?.id)
+  expect(await messages()).toMatchObject([{ id: second?.id, seq: second?.seq }])
+})
+
+test('a timer that a stop gives back takes its name along: it can be cancelled', async () => {
+  const started = signal('the handler starts')
+  const outbox = outboxOf({ stopTimeoutMs: 1 })
+  outbox.subscribe('orders', async (_, context) => {
+    started.send()
+    await new Promise((_, reject) =>
+      context.signal.addEventListener('abort', () => reject(context.signal.reason)),
+    )
+  })
+  await outbox.publishNow('orders', 'reminder', { timerId: 't' })
+  const running = await outbox.start()
+  await started.wait()
+  await running.stop()
+
+  expect(await messages()).toMatchObject([{ timer_id: 't', fired_timer_id: null, deliveries: 0 }])
+})
+
+describe('a handler that is out of time', () => {
+  test('has failed, whatever it decides or publishes because its signal says so', async () => {
+    const late = signal<unknown>('the late publish')
+    const { rows, dead, told } = await deliver(
+      (_, { signal: over, reject, publish }) =>
+        new Promise(() =>
+          over.addEventListener('abort', () => {
+            reject('too late')
+            publish('emails', 1).catch(late.send)
+          }),
+        ),
+      { timeoutMs: 20 },
+    )
+
+    expect(await late.wait()).toMatchObject({ code: 'OUTBOX_DELIVERY_OVER' })
+    expect(rows).toMatchObject([{ queue: 'orders', attempts: 1 }])
+    expect(rows[0]?.['last_error']).toMatch(/took longer than 20 ms/)
+    expect(dead).toEqual([])
+    expect(told.of('retried')).toMatchObject([{ error: { code: 'OUTBOX_HANDLER_TIMEOUT' } }])
+  })
+})
+
+describe('what is thrown', () => {
+  const sqlError = (code: string): Error =>
+    Object.assign(new Error('Failed query'), { cause: Object.assign(new Error('db'), { code }) })
+
+  test.for([
+    [
+      'a TerminalError that is the cause of another',
+      {},
+      () => new Error('outer', { cause: new TerminalError('never') }),
+      1,
+    ],
+    ['a missing table, which may be migrated soon', {}, () => sqlError('42P01'), 0],
+    [
+      'a violated constraint that `classify` calls transient',
+      { classify: () => 'transient' },
+      () => sqlError('23505'),
+      0,
+    ],
+    [
+      'a violated constraint, and `classify` is broken',
+      { classify: () => 'perhaps' },
+      () => sqlError('23505'),
+      1,
+    ],
+  ] as readonly (readonly [string, object, () => unknown, number])[])(
+    '%s',
+    async ([, options, make, deaths]) => {
+      const thrown = make()
+      const { rows, dead, told } = await deliver(() => Promise.reject(thrown), options)
+
+      expect({ dead: dead.length, left: rows.length }).toEqual({ dead: deaths, left: 1 - deaths })
+      const isBroken = 'classify' in options && deaths === 1
+      expect(told.of('warning')).toMatchObject(isBroken ? [{ code: 'classify_failed' }] : [])
+    },
+  )
+})
+
+describe('a handler of batches', () => {
+  test('that must not fail has its messages run one by one, too, before one is rejected', async () => {
+    const outbox = outboxOf()
+    outbox.subscribeBatch(
+      'orders',
+      (got) => {
+        if (got.some(({ body }) => body === 2)) throw new Error('two')
+      },
+      { size: 3, ack: 'reject-on-error', retry: constant({ delayMs: 1 }) },
+    )
+    await inTransaction(bench.pool(), (tx) => outbox.publishMany(tx, 'orders', [1, 2, 3]))
+    await using _running = await outbox.start()
+    await outbox.told.take('acked', 2)
+    await outbox.told.first('dead')
+
+    expect(await dead()).toMatchObject([
+      { failure_reason: 'rejected', last_error: 'Error: two', attempts: 2 },
+    ])
+  })
+
+  test('gets a message whose process died alone, and the others together', async () => {
+    const runs = collector<unknown[]>('runs')
+    const outbox = outboxOf()
+    outbox.subscribeBatch('orders', (got) => runs.add(got.map(({ body }) => body)), { size: 3, maxWaitMs: 0 })
+    await inTransaction(bench.pool(), (tx) => outbox.publishMany(tx, 'orders', [1, 2, 3]))
+    await database.query(`update outbox set deliveries = 1 where seq = (select min(seq) + 1 from outbox)`)
+    await outbox.drain()
+
+    expect([...runs.all].sort((a, b) => a.length - b.length)).toEqual([[2], [1, 3]])
+  })
+})
+
+test('a plain acknowledgement of a lease that was lost deletes nothing', async () => {
+  const outbox = outboxOf()
+  outbox.subscribe('orders', () =>
+    database.query(
+      `update outbox set lease_token = gen_random_uuid(), leased_until = now() + interval '1 h'`,
+    ),
+  )
+  await outbox.publishNow('orders', 1)
+  await using running = await outbox.start()
+  await outbox.told.first('lease_lost')
+  await running.stop()
+  const left = await messages()
+  await database.query('update outbox set lease_token = null, leased_until = null')
+
+  expect(left).toHaveLength(1)
+  expect(outbox.told.of('acked')).toEqual([])
+})
+
+test('the content type of a message is not that of what its handler publishes, though all headers are propagated', async () => {
+  const { rows } = await deliver((_, { publish }) => publish('emails', { to: 'x' }), {
+    propagateHeaders: true,
+  })
+
+  expect(rows[0]?.['headers']).toEqual({ 'correlation-id': expect.any(String) })
+})
+
+test('a follow-on timer whose name somebody is about to take is written when that is over, and its handler not run again', async () => {
+  const outbox = outboxOf()
+  let runs = 0
+  outbox.subscribe(
+    'orders',
+    (_, { publish }) => {
+      runs++
+      return publish('ticks', 'mine', { timerId: 't', delayMs: hour })
+    },
+    { retry: noRetry() },
+  )
+  const stranger = await database.client()
+  await stranger.query('begin')
+  await outbox.publish(stranger, 'ticks', 'other', { timerId: 't', delayMs: hour })
+  await outbox.publishNow('orders', 1)
+  await using _running = await outbox.start()
+  const refused = await outbox.told.first('settle_failed')
+  await stranger.query('rollback')
+  await stranger.end()
+  await outbox.told.first('acked')
+
+  expect(refused).toMatchObject({ write: 'follow', delayMs: 1_000, error: { code: '55P03' } })
+  expect(runs).toBe(1)
+  expect(await messages()).toMatchObject([{ queue: 'ticks', timer_id: 't' }])
+})

@@ -1,0 +1,54 @@
+// Every statement that settles messages, in each of its forms, with the same text wherever a value can be one.
+import type { Conflict, Draft } from '../../packages/postbox/src/core/message.ts'
+import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
+import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
+import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
+import type { Names } from '../../packages/postbox/src/sql/names.ts'
+import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
+import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
+import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
+import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
+import type { Wake } from '../../packages/postbox/src/sql/wake.ts'
+
+export const wakes: readonly Wake[] = ['quiet', 'always', 'poll']
+export const conflicts: readonly Conflict[] = ['none', 'keep', 'replace']
+
+/** A draft that is this text all over. */
+export function draftWith(text: string): Draft {
+  return {
+    id: text,
+    queue: text,
+    key: text,
+    timerId: text,
+    conflict: 'keep',
+    body: Buffer.from(text),
+    headers: { [text]: text },
+    schedule: { kind: 'at', epochMs: 1_700_000_000_000 },
+    generation: 1,
+  }
+}
+
+/** For so many rows. */
+export function settling(
+  names: Names,
+  text: string,
+  count = 1,
+): readonly Statement<{ readonly seq: string }>[] {
+  const fences = Array.from({ length: count }, () => ({ seq: text, token: text }))
+  const retries = fences.map((fence) => ({ ...fence, delayMs: 1, error: text }))
+  const burials = fences.map((fence) => ({ ...fence, reason: text, error: text, attempts: 1 }))
+  const puttingBack = [false, true].flatMap((takeNames) => [
+    rescheduleRetried(names, retries, takeNames),
+    snoozeMessages(names, retries, takeNames),
+    releaseLeases(names, fences, takeNames),
+  ])
+  const following = wakes.flatMap((wake) =>
+    conflicts.map((conflict) => {
+      const settled = fences.map((fence) => ({ ...fence, followOns: [{ ...draftWith(text), conflict }] }))
+      return deleteWithFollowOns(names, { settled, wake })
+    }),
+  )
+  const ending = [deleteAcked(names, fences), buryDead(names, burials), quarantineDead(names, burials)]
+  return [...ending, ...puttingBack, ...following]
+}

@@ -1,15 +1,21 @@
 // What handlers decide, where the other files of this folder would not notice a mistake.
-import { type Context, constant, type Message, noRetry, TerminalError } from 'postbox'
-import { describe, expect, test } from 'vitest'
+import { type Context, constant, type Message, noRetry, type OutboxOptions, TerminalError } from 'postbox'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { useBench } from '../support/decisions-bench.ts'
+import { fakeClock } from '../support/fake-clock.ts'
 import { inTransaction } from '../support/in-transaction.ts'
-import { collector, signal } from '../support/signals.ts'
+import { collector, eventually, signal } from '../support/signals.ts'
+import { watchStatements } from '../support/statements.ts'
 
 const bench = useBench()
 const { database, outboxOf, messages, dead } = bench
 const hour = 3_600_000
 
 type Handle = (message: Message, context: Context) => unknown
+
+const publishThree = (outbox: ReturnType<typeof outboxOf>) =>
+  inTransaction(bench.pool(), (tx) => outbox.publishMany(tx, 'orders', [1, 2, 3]))
 
 /** Delivers one message to a handler. What fails comes back in an hour, and not by chance before the drain is over. */
 async function deliver(handler: Handle, options: object = {}) {
@@ -41,6 +47,16 @@ describe('a timer that goes on without its name', () => {
     expect(answers).toEqual([true, false])
     expect(await messages()).toMatchObject([{ attempts: 1, timer_id: null, fired_timer_id: 't' }])
   })
+})
+
+test('of many who arm one name at once one does, and one message waits', async () => {
+  const outbox = outboxOf()
+  const arm = (n: number) => outbox.publishNow('orders', n, { timerId: 't', delayMs: hour })
+  const receipts = await Promise.all(Array.from({ length: 30 }, (_, n) => arm(n)))
+
+  const written = receipts.filter((receipt) => receipt !== null)
+  expect(written).toHaveLength(1)
+  expect(await messages()).toMatchObject([{ id: written[0]?.id, timer_id: 't' }])
 })
 
 test('a timer that is replaced is another message, with an id of its own', async () => {
@@ -142,7 +158,7 @@ describe('a handler of batches', () => {
       },
       { size: 3, ack: 'reject-on-error', retry: constant({ delayMs: 1 }) },
     )
-    await inTransaction(bench.pool(), (tx) => outbox.publishMany(tx, 'orders', [1, 2, 3]))
+    await publishThree(outbox)
     await using _running = await outbox.start()
     await outbox.told.take('acked', 2)
     await outbox.told.first('dead')
@@ -156,7 +172,7 @@ describe('a handler of batches', () => {
     const runs = collector<unknown[]>('runs')
     const outbox = outboxOf()
     outbox.subscribeBatch('orders', (got) => runs.add(got.map(({ body }) => body)), { size: 3, maxWaitMs: 0 })
-    await inTransaction(bench.pool(), (tx) => outbox.publishMany(tx, 'orders', [1, 2, 3]))
+    await publishThree(outbox)
     await database.query(`update outbox set deliveries = 1 where seq = (select min(seq) + 1 from outbox)`)
     await outbox.drain()
 
@@ -164,22 +180,24 @@ describe('a handler of batches', () => {
   })
 })
 
-test('a plain acknowledgement of a lease that was lost deletes nothing', async () => {
-  const outbox = outboxOf()
-  outbox.subscribe('orders', () =>
-    database.query(
-      `update outbox set lease_token = gen_random_uuid(), leased_until = now() + interval '1 h'`,
-    ),
-  )
-  await outbox.publishNow('orders', 1)
-  await using running = await outbox.start()
-  await outbox.told.first('lease_lost')
-  await running.stop()
-  const left = await messages()
-  await database.query('update outbox set lease_token = null, leased_until = null')
+test('a stop waits for a burial that is still to be tried again', async () => {
+  // The delays between its tries fly; the time that a stop has does not.
+  const sleep = (ms: number, signal: AbortSignal) => systemClock.sleep(ms > 2_000 ? ms : 20, signal)
+  const internals = { [Symbol.for('postbox.internals')]: { clock: { ...systemClock, sleep } } }
+  const outbox = outboxOf({ stopTimeoutMs: 30_000, ...internals } as OutboxOptions)
+  outbox.subscribe('orders', (_, { reject }) => reject('no'))
+  await database.query('alter table outbox_dead add constraint never check (false) not valid')
+  try {
+    await outbox.publishNow('orders', 'poison')
+    const running = await outbox.start()
+    await outbox.told.first('settle_failed')
+    await running.stop()
 
-  expect(left).toHaveLength(1)
-  expect(outbox.told.of('acked')).toEqual([])
+    expect(outbox.told.of('dlq_written')).toMatchObject([{ isQuarantined: true }])
+    expect(await messages()).toMatchObject([{ failed_at: expect.any(Date), lease_token: null }])
+  } finally {
+    await database.query('alter table outbox_dead drop constraint never')
+  }
 })
 
 test('the content type of a message is not that of what its handler publishes, though all headers are propagated', async () => {
@@ -214,4 +232,52 @@ test('a follow-on timer whose name somebody is about to take is written when tha
   expect(refused).toMatchObject({ write: 'follow', delayMs: 1_000, error: { code: '55P03' } })
   expect(runs).toBe(1)
   expect(await messages()).toMatchObject([{ queue: 'ticks', timer_id: 't' }])
+})
+
+describe('an outbox that sleeps, on a clock that stands still', () => {
+  const never = { pollMs: { min: hour, max: hour } }
+
+  function sleeper() {
+    const pool = database.pool()
+    onTestFinished(() => pool.end())
+    const clock = fakeClock()
+    const statements = watchStatements(pool, database.schema)
+    const outbox = outboxOf({
+      database: pool,
+      [Symbol.for('postbox.internals')]: { clock },
+    } as OutboxOptions)
+    /** It has lain down, and its three loops sleep: engine, lease keeper and heartbeat. */
+    const liesStill = () =>
+      eventually(() => statements.named('lie_down').some(({ rows }) => rows) && clock.left.length === 3, {
+        what: 'the outbox to sleep',
+      })
+    return { outbox, clock, liesStill }
+  }
+
+  test('is woken by what another’s handler publishes', async () => {
+    const { outbox, liesStill } = sleeper()
+    outbox.subscribe('emails', () => {}, never)
+    await using _running = await outbox.start()
+    await liesStill()
+    await deliver((_, { publish }) => publish('emails', 'hello'))
+
+    expect(await outbox.told.first('acked')).toMatchObject({ queue: 'emails' })
+  })
+
+  test('sleeps no longer than until what it snoozed is due', async () => {
+    const { outbox, clock, liesStill } = sleeper()
+    const odd = 7_777
+    let runs = 0
+    outbox.subscribe('orders', (_, { snooze }) => void (runs++ === 0 && snooze(odd)), never)
+    await using _running = await outbox.start()
+    await liesStill()
+    await outboxOf().publishNow('orders', 1)
+    await outbox.told.first('snoozed')
+    // Nothing else asks for so odd a time.
+    await eventually(() => clock.left.includes(odd), { what: 'a sleep until the message is due' })
+    await database.query(`update outbox set due_at = now() - interval '1 ms'`)
+    clock.advance(odd)
+
+    expect(await outbox.told.first('acked')).toMatchObject({ deliveries: 1 })
+  })
 })

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Outbox } from 'postbox'
+import type { Handler, Outbox } from 'postbox'
 import type { Workload } from './measurement.ts'
 
 /** An outbox of its own, on connections whose work is counted. */
@@ -14,6 +14,8 @@ export interface Scenario {
   readonly messages: number
   /** Somebody sleeps on the queue while it is published to, and has to be woken. */
   readonly hasSleeper?: true
+  /** Messages in the table at the end. @default all that were published, or none when they are consumed */
+  readonly left?: number
   /** Before counting begins. */
   readonly prepare?: (bench: Bench) => Promise<void>
   readonly run: (bench: Bench) => Promise<void>
@@ -71,6 +73,40 @@ export const scenarios: readonly Scenario[] = [
     prepare: (bench) => publishBatches(bench, backlog / batch),
     run: consumeBacklog,
   },
+  {
+    name: 'consume: each publishes one more',
+    workload: 'consume',
+    messages: backlog,
+    left: backlog,
+    prepare: (bench) => publishBatches(bench, backlog / batch),
+    run: (bench) => settleBacklog(bench, (_, { publish }) => publish('emails', bodyOf(0))),
+  },
+  {
+    name: 'consume: each is to be retried',
+    workload: 'consume',
+    messages: backlog,
+    left: backlog,
+    prepare: (bench) => publishBatches(bench, backlog / batch),
+    run: (bench) => settleBacklog(bench, (_, { retry }) => retry({ afterMs: 3_600_000, error: 'not now' })),
+  },
+  {
+    name: 'consume: each is rejected',
+    workload: 'consume',
+    messages: backlog,
+    prepare: (bench) => publishBatches(bench, backlog / batch),
+    run: (bench) => settleBacklog(bench, (_, { reject }) => reject('not ever')),
+  },
+  {
+    name: 'consume: each is a timer',
+    workload: 'consume',
+    messages: backlog,
+    prepare: (bench) =>
+      publishBatches(bench, backlog / batch, (index) => ({
+        timerId: `reminder-${100_000 + index}`,
+        delayMs: 1,
+      })),
+    run: (bench) => settleBacklog(bench, () => {}),
+  },
 ]
 
 /** 30 bytes of JSON, whatever the index: the bytes of WAL must not depend on how far the count has come. */
@@ -90,12 +126,16 @@ async function publishEach({ outbox, pool }: Bench, optionsOf: OptionsOf): Promi
   })
 }
 
-async function publishBatches({ outbox, pool }: Bench, count: number): Promise<void> {
+async function publishBatches(
+  { outbox, pool }: Bench,
+  count: number,
+  optionsOf: OptionsOf = () => ({}),
+): Promise<void> {
   await withClient(pool, async (client) => {
     for (let index = 0; index < count; index += 1) {
       const bodies = Array.from({ length: batch }, (_, place) => bodyOf(index * batch + place))
       await client.query('begin')
-      await outbox.publishMany(client, queue, bodies)
+      await outbox.publishMany(client, queue, bodies, (_, place) => optionsOf(index * batch + place))
       await client.query('commit')
     }
   })
@@ -124,4 +164,12 @@ async function consumeBacklog({ outbox }: Bench): Promise<void> {
     outbox.subscribe(queue, handler, { concurrency: 100 })
     outbox.start().catch(reject)
   }).finally(() => outbox.stop())
+}
+
+/** Until every message has been decided: none of them comes back while it counts. */
+async function settleBacklog({ outbox }: Bench, handler: Handler): Promise<void> {
+  outbox.subscribe(queue, handler, { concurrency: 100 })
+  const { acked, retried, dead } = await outbox.drain({ deadlineMs })
+  if (acked + retried + dead !== backlog)
+    throw new Error(`${acked + retried + dead} of ${backlog} messages were settled within ${deadlineMs} ms`)
 }

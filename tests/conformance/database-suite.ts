@@ -107,7 +107,7 @@ export function describeDatabase(name: string, suite: DatabaseSuite): void {
     })
 
     test('what handlers decide is written, timers keep their names, and what is dead can be replayed', async () => {
-      const { outbox } = await open()
+      const { outbox, log } = await open()
       const ends = collector<string>('ends')
       const hour = 3_600_000
       let isMended = false
@@ -149,6 +149,8 @@ export function describeDatabase(name: string, suite: DatabaseSuite): void {
       expect(items).toMatchObject([{ body: 'poison', timerId: 'poison', reason: 'rejected', error: 'nö\\' }])
       expect(replayed).toEqual({ replayed: true })
       expect(await outbox.deadLetters.count()).toEqual({ count: 0, atLeast: false })
+      // Every answer of the database was understood.
+      expect(log.all.filter(({ event }) => event === 'lease_lost')).toEqual([])
     })
 
     const found = canListen ? 'announced: nobody needs to poll' : 'found by polling, which is said once'

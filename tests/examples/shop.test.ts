@@ -1,6 +1,7 @@
 import { startPostgres } from '@postbox/embedded'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
+import { failedChecks, isRow, lastRow, readVerdict, rowsOf } from './shop-output.ts'
 import { startShop } from './shop-process.ts'
 
 describe('a run', () => {
@@ -18,14 +19,21 @@ describe('a run', () => {
     ])
   })
 
-  test('shows its retries, and what it retries and buries on purpose is no noise in the log', async () => {
+  test('shows its retries, dead letters and timers, and none of them is noise in the log', async () => {
     await using shop = await startShop(['--for', '1s'])
 
     const { output } = await shop.ended
 
-    const { retried, dead, waiting } = lastRow(output)
-    expect(retried, output).toBeGreaterThan(0)
-    expect([dead, waiting], output).toEqual([0, 0])
+    const row = lastRow(output)
+    expect(row, output).toEqual({
+      retried: rowsOf(output, 'every parcel that was refused was shipped later'),
+      waiting: 0,
+      died: rowsOf(output, 'every wrong address was dead, then mended and shipped'),
+      replayed: row.died,
+      cancelled: rowsOf(output, 'no invoice paid in time has a reminder'),
+      fired: rowsOf(output, 'every invoice not paid in time has one reminder'),
+    })
+    expect(Math.min(row.retried, row.died, row.cancelled, row.fired), output).toBeGreaterThan(0)
     expect(output).not.toContain('[postbox]')
   })
 
@@ -59,6 +67,7 @@ describe('the verdict', () => {
       'every shipment was announced by exactly one e-mail',
     ])
     expect(output).toContain('2 of 12 checks failed.')
+    expect(output).toMatch(/^Sabotaged by lose-shipment: shipments of kites vanish\.$/m)
     expect(code).toBe(1)
   })
 
@@ -171,47 +180,37 @@ describe('arguments', () => {
     expect(code).toBe(2)
   })
 
+  test.each(['bogus', 'dual-write '])('SHOP_SABOTAGE=%j is refused in the same way', async (name) => {
+    await using shop = await startShop(['--for', '1s'], { SHOP_SABOTAGE: name })
+
+    const { code, output } = await shop.ended
+
+    const names = '`lose-shipment`, `dual-write`, `keep-timer`'
+    const sentence = `expected \`SHOP_SABOTAGE\` to be one of ${names}, got \`${name}\`. \`--help\` explains.`
+    expect(output).toBe(sentence)
+    expect(code).toBe(2)
+  })
+
+  test('an empty SHOP_SABOTAGE is none', async () => {
+    await using shop = await startShop(['--for', '1ms'], { SHOP_SABOTAGE: '' })
+
+    const { code, output } = await shop.ended
+
+    expect(output).not.toContain('Sabotaged')
+    expect(code, output).toBe(0)
+  })
+
   test('--help explains itself and exits with 0', async () => {
     await using shop = await startShop(['--help'])
 
     const { code, output } = await shop.ended
 
     expect(output).toContain('npm run demo -- --for 10s')
+    for (const name of ['SHOP_SABOTAGE', 'lose-shipment', 'dual-write', 'keep-timer'])
+      expect(output).toContain(name)
     expect(code).toBe(0)
   })
 })
-
-/** A line of numbers: the shop is open. */
-function isRow(line: string): boolean {
-  return /^ +\d+ s /.test(line)
-}
-
-function lastRow(output: string): { retried: number; dead: number; waiting: number } {
-  const row = output.split('\n').findLast(isRow) ?? ''
-  const [, , , , , retried = '', dead = '', waiting = ''] = row.trim().split(/\s+/)
-  return { retried: toNumber(retried), dead: toNumber(dead), waiting: toNumber(waiting) }
-}
-
-function readVerdict(output: string): { mark: string; title: string; rows: number; wrong: number }[] {
-  return [...output.matchAll(/^ {2}([✓✗]) (.+?) +([\d,]+) +([\d,]+)$/gm)].map(
-    ([, mark = '', title = '', rows = '', wrong = '']) => ({
-      mark,
-      title,
-      rows: toNumber(rows),
-      wrong: toNumber(wrong),
-    }),
-  )
-}
-
-function failedChecks(output: string): string[] {
-  return readVerdict(output)
-    .filter(({ mark, wrong }) => mark === '✗' && wrong > 0)
-    .map(({ title }) => title)
-}
-
-function toNumber(text: string): number {
-  return Number(text.replaceAll(',', ''))
-}
 
 function isRunning(pid: number): boolean {
   try {

@@ -221,7 +221,7 @@ describe('list', () => {
     { last_error: 'b', queue: 'orders', failed_at: at(4), failure_reason: 'max_deliveries' },
     { last_error: 'c 100% Été', queue: 'emails', failed_at: at(3), failure_reason: 'rejected', key: 'k2' },
     { last_error: "d o'clock a_b", queue: 'emails', failed_at: at(2, 500_000), key: 'k1' },
-    { last_error: 'e back\\slash', queue: 'a "queue"; --', failed_at: at(1), failure_reason: 'of our own' },
+    { last_error: 'e back\\slash', queue: 'a "queue"; --', failed_at: at(1), failure_reason: 'invalid_body' },
   ]
   const filters: readonly [DeadLetterFilter, string][] = [
     [{}, 'abcde'],
@@ -230,7 +230,7 @@ describe('list', () => {
     [{ queue: 'Orders' }, ''],
     [{ queue: "' or true --" }, ''],
     [{ reason: 'rejected' }, 'acd'],
-    [{ reason: 'of our own' }, 'e'],
+    [{ reason: 'invalid_body' }, 'e'],
     [{ since: new Date(at(4)) }, 'ab'],
     [{ until: new Date(at(4)) }, 'cde'],
     [{ since: new Date(at(2)), until: new Date(at(4)) }, 'cd'],

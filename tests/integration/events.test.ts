@@ -31,7 +31,7 @@ test('a message is told of from its publishing to its end, by queue, handler and
   expect(outbox.told.events.all.filter(({ kind }) => kind !== 'claimed')).toEqual([
     { kind: 'published', queue: 'orders', count: 1, bytes: 1, durationMs: expect.any(Number) },
     { kind: 'dispatched', ...about, bytes: 1 },
-    { kind: 'acked', ...about, durationMs: expect.any(Number) },
+    { kind: 'acked', ...about, durationMs: expect.any(Number), followOns: 0 },
   ])
   const counts = outbox.told.of('claimed').map(({ count, handler, queue }) => ({ count, handler, queue }))
   expect(counts).toContainEqual({ count: 1, handler: 'ship', queue: 'orders' })
@@ -99,6 +99,7 @@ test('whoever hears and throws, or never answers, changes nothing', async () => 
 
   expect(drained).toMatchObject({ acked: 1 })
   expect(heard).toBeGreaterThan(3)
+  expect(log.all).not.toEqual([])
   expect(log.all.every(({ level, message }) => level === 'warn' && message.includes('onEvent'))).toBe(true)
 })
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { createOutbox, type LogEntry, type Message } from 'postbox'
+import { constant, createOutbox, type LogEntry, type Message } from 'postbox'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { useDatabase } from '../support/database.ts'
@@ -32,7 +32,7 @@ test('a handler that throws is run again later, and its failure is recorded on t
   const log = collector<LogEntry>('log entries')
   const outbox = outboxOf({ logger: log.add })
   const runs = collector<number>('runs')
-  outbox.subscribe('orders', failOnce, { pollMs })
+  outbox.subscribe('orders', failOnce, { pollMs, retry: constant({ delayMs: 3_600_000 }) })
   await outbox.publishNow('orders', 1)
 
   await using running = await outbox.start()

@@ -1,4 +1,4 @@
-import { noRetry } from 'postbox'
+import { constant, noRetry } from 'postbox'
 import { describe, expect, test } from 'vitest'
 import { useBench } from '../support/decisions-bench.ts'
 
@@ -47,7 +47,7 @@ const hostile: readonly (readonly [string, unknown])[] = [
 ]
 
 describe.for([
-  ['recorded with its retry', {}, messages, 'retried'],
+  ['recorded with its retry', { retry: constant({ delayMs: 3_600_000 }) }, messages, 'retried'],
   ['recorded with its dead letter', { retry: noRetry() }, dead, 'dead'],
 ] as const)('an error is %s', ([, options, rows, kind]) => {
   test.for(hostile)('%s', async ([, thrown]) => {

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: these are the mistakes of those who do not compile
 import type pg from 'pg'
-import { createOutbox, defineSubscriber } from 'postbox'
+import { createOutbox, defineSubscriber, exponential } from 'postbox'
 
 /** What is done wrong, the code that answers it, the text that shows which value was wrong, and the doing. */
 export type Mistake = readonly [title: string, code: string, shows: string, make: (given: Given) => unknown]
@@ -129,6 +129,12 @@ export const mistakes: Record<string, readonly Mistake[]> = {
     ],
     ['a logger that is no function', 'OUTBOX_INVALID_OPTION', '`true`', create({ logger: true })],
     [
+      'the console as a logger',
+      'OUTBOX_INVALID_OPTION',
+      'console is the default: leave it out',
+      create({ logger: console }),
+    ],
+    [
       'a database that is none',
       'OUTBOX_INVALID_OPTION',
       'got a string',
@@ -240,12 +246,65 @@ export const mistakes: Record<string, readonly Mistake[]> = {
     [
       'a subscriber with another handler',
       'OUTBOX_INVALID_OPTION',
-      'subscribers alone',
+      'a subscriber alone',
       ({ outbox }) =>
         outbox.subscribe(
           defineSubscriber({ orders: {} }, 'orders', () => {}),
           () => {},
         ),
+    ],
+    [
+      'a subscriber with options beside it',
+      'OUTBOX_INVALID_OPTION',
+      'its options to defineSubscriber, got `{"concurrency":3}`',
+      ({ outbox }) =>
+        outbox.subscribe(
+          defineSubscriber({ orders: {} }, 'orders', () => {}),
+          { concurrency: 3 },
+        ),
+    ],
+    [
+      'a policy that was not called',
+      'OUTBOX_INVALID_OPTION',
+      'subscriber of "orders": expected `retry` to be a policy (call it: exponential()), got `exponential`',
+      ({ outbox }) => outbox.subscribe('orders', () => {}, { retry: exponential }),
+    ],
+    [
+      'a wrong default of subscribers',
+      'OUTBOX_INVALID_OPTION',
+      'expected `defaults.retry` to be a function, such as exponential({ … }), got `3`',
+      create({ defaults: { retry: 3 } }),
+    ],
+    [
+      'a pace that is one number',
+      'OUTBOX_INVALID_OPTION',
+      'expected `pollMs` to be { min, max }, each a whole number from 1 to 3600000, got `100` (number). ',
+      ({ outbox }) => outbox.subscribe('orders', () => {}, { pollMs: 100 }),
+    ],
+    [
+      'a replay by nobody',
+      'OUTBOX_INVALID_OPTION',
+      'got `undefined`: give { by }',
+      ({ outbox }) => outbox.deadLetters.replay('01a1de5a-74be-7e76-a02c-6e9c32498e4e'),
+    ],
+    [
+      'a replay in the past',
+      'OUTBOX_INVALID_OPTION',
+      'got `-5`',
+      ({ outbox }) =>
+        outbox.deadLetters.replay('01a1de5a-74be-7e76-a02c-6e9c32498e4e', { by: 'me', delayMs: -5 }),
+    ],
+    [
+      'a reason that no message dies of',
+      'OUTBOX_INVALID_OPTION',
+      '"expired"',
+      ({ outbox }) => outbox.deadLetters.list({ reason: 'expired' }),
+    ],
+    [
+      'a misspelt reason to count',
+      'OUTBOX_INVALID_OPTION',
+      "did you mean 'rejected'?",
+      ({ outbox }) => outbox.deadLetters.count({ reason: 'rejectd' }),
     ],
     [
       'a subscriber with a misspelt option',

@@ -1,4 +1,4 @@
-import { type Context, type Message, noRetry, TerminalError } from 'postbox'
+import { type Context, constant, type Message, noRetry, TerminalError } from 'postbox'
 import { describe, expect, test } from 'vitest'
 import { useBench } from '../support/decisions-bench.ts'
 import { signal } from '../support/signals.ts'
@@ -16,6 +16,9 @@ async function deliver(handler: Handle, options: object = {}, outboxOptions: obj
   const drained = await outbox.drain()
   return { drained, told: outbox.told, rows: await messages(), dead: await dead() }
 }
+
+/** What fails comes back when the test is over. */
+const hour = constant({ delayMs: 3_600_000 })
 
 const fail = (): never => {
   throw new Error('no stock')
@@ -88,7 +91,7 @@ describe('what a handler decides is what the row becomes', () => {
   })
 
   test('a function that is returned and not called is a failure', async () => {
-    const { rows } = await deliver((_, context) => context.snooze)
+    const { rows } = await deliver((_, context) => context.snooze, { retry: hour })
 
     expect(rows).toMatchObject([{ attempts: 1 }])
     expect(rows[0]?.['last_error']).toMatch(/returned .* instead of calling it/)
@@ -106,7 +109,7 @@ describe('how a handler ends, by `ack`', () => {
     ['manual', 'acks', { left: 0, dead: [] }],
   ] as const)('%s, and it %s', async ([ack, how, expected]) => {
     const handler: Handle = (_, context) => (how === 'throws' ? fail() : how === 'acks' && context.ack())
-    const { rows, dead } = await deliver(handler, { ack })
+    const { rows, dead } = await deliver(handler, { ack, retry: hour })
 
     expect({ left: rows.length, dead: dead.map((row) => row['failure_reason']) }).toEqual(expected)
   })

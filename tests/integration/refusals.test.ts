@@ -90,6 +90,21 @@ async function attempt(make: () => unknown): Promise<unknown> {
   }
 }
 
+test.each<[string, (outbox: Outbox, pool: any) => Promise<unknown>]>([
+  ['publish', (outbox, pool) => outbox.publish(pool, 'orders', 1)],
+  ['cancelTimer', (outbox, pool) => outbox.cancelTimer(pool, 'orders', 't')],
+  ['pending', (outbox, pool) => outbox.pending(pool)],
+])('%s on a pool is refused with a hint that is true of it', async (_title, make) => {
+  const pool = database.pool()
+  const outbox = createOutbox({ schema: database.schema })
+
+  await expect(make(outbox, pool)).rejects.toMatchObject({
+    code: 'OUTBOX_NOT_IN_TRANSACTION',
+    hint: expect.stringMatching(/^Begin a transaction .* Only publishNow does without one\.$/),
+  })
+  await pool.end()
+})
+
 test('all problems of the options are told at once', () => {
   const creating = (): unknown =>
     createOutbox({ quees: {}, wake: 'no', maxBodyBytes: 0, defaults: { leaseMs: 1 } } as never)

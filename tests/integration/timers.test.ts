@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { createOutbox, type LogEntry, type Outbox } from 'postbox'
+import { constant, createOutbox, type LogEntry, type Outbox } from 'postbox'
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { type FakeClock, fakeClock } from '../support/fake-clock.ts'
@@ -45,7 +45,7 @@ function outboxOf(handler: (body: unknown) => void = () => {}): Sleeping {
       got.add(body)
       handler(body)
     },
-    { pollMs: never },
+    { pollMs: never, retry: constant({ delayMs: 2_000 }) },
   )
   return { outbox, clock, got, log, statements: watchStatements(pool, database.schema) }
 }

@@ -54,7 +54,8 @@ export function toolsOf({ middleware = [], rules = rulesOfAny, isHeard = true }:
   const clock = fakeClock()
   const { teller, told } = recordedEvents({ isHeard })
   const logged: LogEntry[] = []
-  const extended: Held[] = []
+  /** The leases of each call. */
+  const extended: (readonly Held[])[] = []
   let made = 0
   const newId = (): string => `00000000-0000-4000-8000-${String(++made).padStart(12, '0')}`
   const drafting = { ...rules, generation: null, source: null, newId }
@@ -64,7 +65,7 @@ export function toolsOf({ middleware = [], rules = rulesOfAny, isHeard = true }:
     log: (entry) => void logged.push(entry),
     consumeSkins: skinsOf(middleware, 'consume'),
     draft: (publication) => draftFollowOn({ ...drafting, middleware }, publication),
-    extend: async (held) => void extended.push(held),
+    extend: async (helds) => void extended.push(helds),
   } satisfies DeliveryTools
   return { tools, clock, told, logged, extended }
 }

@@ -51,6 +51,12 @@ export const followed: Settle = (seq, given) => ({
   lease: leaseOf(seq, given),
   followOns: [followOn],
 })
+/** It publishes a timer. */
+export const arming: Settle = (seq, given) => ({
+  write: 'delete',
+  lease: leaseOf(seq, given),
+  followOns: [{ ...followOn, timerId: 'daily', conflict: 'keep' }],
+})
 export const released: Settle = (seq, given) => ({ write: 'release', lease: leaseOf(seq, given) })
 export const snoozed: Settle = (seq, given) => ({ write: 'snooze', lease: leaseOf(seq, given), delayMs: 7.5 })
 export const failed: Settle = (seq, given) => ({

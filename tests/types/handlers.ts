@@ -15,11 +15,14 @@ outbox.subscribe('orders', (_, context) => {
   context.retry()
   context.retry({ afterMs: 1_000, error: new Error('later') })
   context.reject('no such customer')
+  context.reject(new Error('no such customer'))
   context.snooze(1_000)
   context.log.info('seen', { some: 'field' })
   expectTypeOf(context.lease.extend()).resolves.toEqualTypeOf<void>()
   // @ts-expect-error: a misspelt option
   context.retry({ after: 1_000 })
+  // @ts-expect-error: neither a text nor an error
+  context.reject({ reason: 'no such customer' })
   // @ts-expect-error: for how long?
   context.snooze()
   // @ts-expect-error: a batch decides about its messages, a handler of one about its own
@@ -28,7 +31,7 @@ outbox.subscribe('orders', (_, context) => {
 
 // Follow-ons are typed as publishing is.
 outbox.subscribe('orders', async (_, context) => {
-  expectTypeOf(await context.publish('emails', email)).toEqualTypeOf<FollowOn>()
+  expectTypeOf(await context.publish('emails', email)).toEqualTypeOf<FollowOn | null>()
   await context.publish('emails', email, { key: 'customer-7', delayMs: 1_000, timerId: 'reminder' })
   // @ts-expect-error: there is no such queue
   await context.publish('emials', email)

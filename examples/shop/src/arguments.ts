@@ -1,10 +1,16 @@
 import { parseArgs } from 'node:util'
+import type { Sabotage } from './sabotage.ts'
+import { sabotages } from './sabotage.ts'
 
-export type Wish =
-  /** `forMs` null: until Ctrl-C. */
-  | { readonly kind: 'run'; readonly forMs: number | null }
-  | { readonly kind: 'help' }
-  | { readonly kind: 'mistake'; readonly sentence: string }
+export interface Run {
+  readonly kind: 'run'
+  /** Null: until Ctrl-C. */
+  readonly forMs: number | null
+  /** Null: the shop is honest. */
+  readonly sabotage: Sabotage | null
+}
+
+export type Wish = Run | { readonly kind: 'help' } | { readonly kind: 'mistake'; readonly sentence: string }
 
 export const help = `A small shop that sells through a transactional outbox, and counts afterwards.
 
@@ -19,20 +25,31 @@ at the end.
 Ctrl-C closes the shop: what waits is delivered, then the books are checked.
 A second Ctrl-C skips both.
 
+SHOP_SABOTAGE breaks the shop on purpose, so that checks fail:
+${sabotages.map(({ name, effect }) => `  ${name.padEnd(30)}${effect}`).join('\n')}
+
 Exit code 0: every check holds; 1: one does not, or the shop failed; 2: bad
-arguments; 130: a second Ctrl-C.`
+arguments or settings; 130: a second Ctrl-C.`
 
 const aDuration = 'a duration such as 500ms, 10s or 1m, up to 24 hours'
 const unitMs = { ms: 1, s: 1_000, m: 60_000 } as const
 const longestMs = 24 * 60 * 60_000
 
-export function readArguments(given: readonly string[], isTerminal: boolean): Wish {
+interface Given {
+  readonly args: readonly string[]
+  /** The value of SHOP_SABOTAGE. */
+  readonly sabotage: string | undefined
+  readonly isTerminal: boolean
+}
+
+export function readArguments({ args, sabotage, isTerminal }: Given): Wish {
   try {
     const options = { for: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const
-    const { values } = parseArgs({ args: [...given], options })
+    const { values } = parseArgs({ args: [...args], options })
     if (values.help) return { kind: 'help' }
-    if (values.for !== undefined) return runFor(values.for)
-    return { kind: 'run', forMs: isTerminal ? null : 20_000 }
+    const run: Run = { kind: 'run', forMs: isTerminal ? null : 20_000, sabotage: null }
+    const timed = values.for === undefined ? run : runFor(run, values.for)
+    return timed.kind === 'run' && sabotage ? sabotaged(timed, sabotage) : timed
   } catch (error) {
     return { kind: 'mistake', sentence: sentenceOf((error as Error).message) }
   }
@@ -44,9 +61,17 @@ function sentenceOf(message: string): string {
   return message.split(/\.\s/)[0] ?? message
 }
 
-function runFor(text: string): Wish {
+function runFor(run: Run, text: string): Wish {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text) ?? []
   const forMs = Number(amount) * unitMs[unit as keyof typeof unitMs]
-  if (forMs > 0 && forMs <= longestMs) return { kind: 'run', forMs }
+  if (forMs > 0 && forMs <= longestMs) return { ...run, forMs }
   return { kind: 'mistake', sentence: `expected \`--for\` to be ${aDuration}, got \`${text}\`` }
+}
+
+/** A misspelt one would break nothing, and the checks that hold would prove nothing. */
+function sabotaged(run: Run, name: string): Wish {
+  const sabotage = sabotages.find((known) => known.name === name)
+  if (sabotage !== undefined) return { ...run, sabotage }
+  const names = sabotages.map((known) => `\`${known.name}\``).join(', ')
+  return { kind: 'mistake', sentence: `expected \`SHOP_SABOTAGE\` to be one of ${names}, got \`${name}\`` }
 }

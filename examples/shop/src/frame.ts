@@ -2,7 +2,7 @@ import type { Paint } from './paint.ts'
 import { thousands } from './paint.ts'
 import type { Tally } from './shop.ts'
 
-/** What one frame shows. */
+/** What one frame, or one row, shows. */
 export interface View {
   readonly state: 'open' | 'closing' | 'closed'
   readonly seconds: number
@@ -23,27 +23,45 @@ export const sparklinePoints = 44
 /** The live table of a terminal: always the same number of lines, none longer than 76 columns. */
 export function frameLines(view: View, paint: Paint): string[] {
   const { tally, waiting, dead, rate, past } = view
+  const { pair, cell, halves, error, graph } = parts(paint)
   const rates = paint('green', sparkline(past.map((point) => point.rate)))
   const waits = paint('yellow', sparkline(past.map((point) => point.waiting)))
-  const pair = (left: string, right: string): string => `  ${left}    ${right}`
-  const cell = (label: string, count: number): string =>
-    paint('dim', label.padEnd(22)) + paint('bold', thousands(count).padStart(13))
-  const graph = (label: string, bars: string, count: number): string =>
-    `  ${paint('dim', label.padEnd(22))}${bars}${paint('bold', thousands(count).padStart(8))}`
+  const timers = halves(['cancelled', tally.timersCancelled], ['fired', tally.remindersSent])
+  const deaths = halves(['replayed', tally.deadReplayed], ['waiting', dead])
   return [
     '',
     heading(view, paint),
     '',
     pair(cell('orders committed', tally.ordersPlaced), cell('orders rolled back', tally.ordersDeclined)),
     pair(cell('coupons committed', tally.couponsKept), cell('coupons rolled back', tally.couponsWithdrawn)),
+    pair(cell('reminder timers armed', tally.timersArmed), timers),
     pair(cell('messages delivered', tally.delivered), cell('deliveries retried', tally.retried)),
-    pair(cell('timers armed', tally.timersArmed), cell('timers cancelled', tally.timersCancelled)),
-    pair(cell('dead letters', dead), cell('dead letters replayed', tally.deadReplayed)),
-    `  ${paint('dim', 'the last one died of'.padEnd(22))}${paint('red', tally.lastDeath.slice(0, 52).padStart(52))}`,
+    error('last retried after', tally.lastFailure),
+    pair(cell('dead letters ever', tally.died), deaths),
+    error('last died of', tally.lastDeath),
     '',
     graph('delivered per second', rates, rate),
     graph('waiting in the outbox', waits, waiting),
   ]
+}
+
+type Half = readonly [label: string, count: number]
+
+/** What the lines are made of: two cells of 35 columns (or two halves instead of one), or one thing beside its label. */
+function parts(paint: Paint) {
+  const label = (text: string): string => paint('dim', text.padEnd(22))
+  const number = (count: number, width: number): string => paint('bold', thousands(count).padStart(width))
+  const half = ([text, count]: Half, width: number): string =>
+    paint('dim', text) + number(count, width - text.length)
+  return {
+    pair: (left: string, right: string): string => `  ${left}    ${right}`,
+    cell: (text: string, count: number): string => label(text) + number(count, 13),
+    halves: (left: Half, right: Half): string => `${half(left, 19)} ${half(right, 15)}`,
+    error: (text: string, message: string): string =>
+      `  ${label(text)}${paint('red', message.slice(0, 52).padStart(52))}`,
+    graph: (text: string, bars: string, count: number): string =>
+      `  ${label(text)}${bars}${number(count, 8)}`,
+  }
 }
 
 function heading({ state, seconds }: View, paint: Paint): string {
@@ -61,29 +79,4 @@ function sparkline(values: readonly number[]): string {
   const highest = Math.max(1, ...values)
   const bars = values.map((value) => ' ▁▂▃▄▅▆▇█'[Math.ceil((value / highest) * 8)])
   return bars.join('').padStart(sparklinePoints)
-}
-
-// 80 in all.
-const columnWidths = [7, 10, 13, 11, 10, 7, 10, 12] as const
-
-/** The same for a file or a log: the rows of a table, and its heading. */
-export const plainHeading: string = plainLine([
-  'time',
-  'orders',
-  'rolled back',
-  'delivered',
-  'retried',
-  'dead',
-  'waiting',
-  'per second',
-])
-
-export function plainRow({ seconds, tally, waiting, dead, rate }: View): string {
-  const { ordersPlaced, ordersDeclined, delivered, retried } = tally
-  const counts = [ordersPlaced, ordersDeclined, delivered, retried, dead, waiting, rate]
-  return plainLine([`${seconds} s`, ...counts.map(thousands)])
-}
-
-function plainLine(cells: readonly string[]): string {
-  return cells.map((text, column) => text.padStart(columnWidths[column]!)).join('')
 }

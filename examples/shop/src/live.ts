@@ -1,8 +1,9 @@
 import type { Ending } from './ending.ts'
 import type { View } from './frame.ts'
-import { frameLines, plainHeading, plainRow, sparklinePoints } from './frame.ts'
+import { frameLines, sparklinePoints } from './frame.ts'
 import type { Paint } from './paint.ts'
 import { pause } from './pause.ts'
+import { plainHeading, plainRow } from './plain.ts'
 import type { Screen } from './screen.ts'
 import type { Shop } from './shop.ts'
 import { countWaiting } from './waiting.ts'
@@ -30,7 +31,7 @@ export function showLive(
   }
   const run = async (): Promise<void> => {
     if (!screen.isLive) {
-      screen.say(plainHeading)
+      for (const line of plainHeading) screen.say(line)
       ending.closing.addEventListener('abort', () => screen.say('The shop closes: what waits is delivered.'))
     }
     while (!stopping.signal.aborted) {

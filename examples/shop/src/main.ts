@@ -1,3 +1,4 @@
+import type { Run } from './arguments.ts'
 import { help, readArguments } from './arguments.ts'
 import { serveCustomers } from './customers.ts'
 import { openDatabase } from './database.ts'
@@ -6,7 +7,6 @@ import { listenForEnding } from './ending.ts'
 import { showLive } from './live.ts'
 import type { Paint } from './paint.ts'
 import { painter } from './paint.ts'
-import { sabotage } from './sabotage.ts'
 import type { Screen } from './screen.ts'
 import { openScreen } from './screen.ts'
 import type { Shop } from './shop.ts'
@@ -15,8 +15,7 @@ import { subscribe } from './subscribers.ts'
 import { runChecks, verdictLines } from './verdict.ts'
 import { untilNothingWaits } from './waiting.ts'
 
-interface Evening {
-  readonly forMs: number | null
+interface Evening extends Run {
   readonly ending: Ending
   readonly screen: Screen
   readonly paint: Paint
@@ -25,7 +24,11 @@ interface Evening {
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  const wish = readArguments(process.argv.slice(2), process.stdout.isTTY)
+  const wish = readArguments({
+    args: process.argv.slice(2),
+    sabotage: process.env['SHOP_SABOTAGE'],
+    isTerminal: process.stdout.isTTY,
+  })
   switch (wish.kind) {
     case 'help':
       console.log(help)
@@ -34,16 +37,16 @@ async function main(): Promise<number> {
       console.error(`${wish.sentence}. \`--help\` explains.`)
       return 2
     case 'run':
-      return run(wish.forMs)
+      return run(wish)
   }
 }
 
-async function run(forMs: number | null): Promise<number> {
+async function run(wish: Run): Promise<number> {
   const screen = openScreen(process.stdout)
   const ending = listenForEnding()
   ending.hurry.addEventListener('abort', () => leaveSoon(screen))
   try {
-    return await runShop({ forMs, ending, screen, paint: painter(process.stdout) })
+    return await runShop({ ...wish, ending, screen, paint: painter(process.stdout) })
   } catch (error) {
     const where = process.env['DATABASE_URL'] ? ' (on the server of DATABASE_URL)' : ''
     console.error(`The shop failed${where}: ${sentenceOf(error)}`)
@@ -64,11 +67,12 @@ function leaveSoon(screen: Screen): void {
 
 /** Everything in order: a database, the tables, subscribers and customers, the end of the day, the verdict. */
 async function runShop(evening: Evening): Promise<number> {
-  const { ending, screen, paint } = evening
+  const { sabotage, ending, screen, paint } = evening
   await using database = await openDatabase()
   screen.say(database.description)
-  const created = await createShop(database, screen.say)
-  const shop = await sabotage(created, process.env['SHOP_SABOTAGE'])
+  if (sabotage !== null) screen.say(paint('red', `Sabotaged by ${sabotage.name}: ${sabotage.effect}.`))
+  const honest = await createShop(database, screen.say)
+  const shop = sabotage === null ? honest : await sabotage.apply(honest)
   subscribe(shop)
   await trade(shop, evening)
   if (ending.hurry.aborted) return 130

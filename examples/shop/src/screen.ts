@@ -15,7 +15,7 @@ const giveBack = '\x1b[?25h\x1b[?7h'
 const clearToEndOfLine = '\x1b[K'
 const clearBelow = '\x1b[J'
 // A frame, a line above it and the cursor's below.
-const smallestHeight = 14
+const smallestHeight = 15
 
 export function openScreen(output: NodeJS.WriteStream): Screen {
   let frame: readonly string[] = []

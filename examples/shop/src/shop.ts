@@ -20,8 +20,12 @@ export interface Tally {
   couponsWithdrawn: number
   timersArmed: number
   timersCancelled: number
+  remindersSent: number
   delivered: number
   retried: number
+  /** Why the last message was retried. */
+  lastFailure: string
+  died: number
   deadReplayed: number
   /** Why the last message died. */
   lastDeath: string
@@ -48,8 +52,11 @@ function emptyTally(): Tally {
     couponsWithdrawn: 0,
     timersArmed: 0,
     timersCancelled: 0,
+    remindersSent: 0,
     delivered: 0,
     retried: 0,
+    lastFailure: '',
+    died: 0,
     deadReplayed: 0,
     lastDeath: '',
   }

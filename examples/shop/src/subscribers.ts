@@ -7,7 +7,7 @@ import type { Shop } from './shop.ts'
  * write, and `on conflict do nothing` makes the second delivery of a message a delivery without effect.
  */
 export function subscribe(shop: Shop): void {
-  const { outbox, pool } = shop
+  const { outbox, pool, tally } = shop
   outbox.subscribe('orders', shipper(shop), shipOptions)
 
   outbox.subscribe('emails', async function sendEmail({ id, body }) {
@@ -15,6 +15,8 @@ export function subscribe(shop: Shop): void {
       insert into emails_sent (message_id, order_id, recipient, about, coupon_code)
       values ($1, $2, $3, $4, $5)
           on conflict (message_id) do nothing`
-    await pool.query(insert, [id, body.orderId, body.to, body.about, body.couponCode])
+    const values = [id, body.orderId, body.to, body.about, body.couponCode]
+    const { rowCount } = await pool.query(insert, values)
+    if (body.about === 'reminder' && rowCount === 1) tally.remindersSent += 1
   })
 }

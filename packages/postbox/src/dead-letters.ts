@@ -49,8 +49,8 @@ export interface DeadLetter {
   readonly lastAttemptAt: Date | null
   readonly generation: number | null
   readonly failedAt: Date
-  /** One of `DeadReason`; a later version may have others. */
-  readonly reason: DeadReason | (string & Record<never, never>)
+  /** A later version may write others. */
+  readonly reason: DeadReason
   readonly error: string | null
   /** What happened before its last replay. */
   readonly failureHistory: FailureHistory
@@ -148,7 +148,7 @@ function deadLetterOf(rules: BodyRules, row: DeadLetterRow): DeadLetter {
     firstAttemptAt: row.first === null ? null : dateFrom(row.first),
     lastAttemptAt: row.last === null ? null : dateFrom(row.last),
     failedAt: dateFrom(row.failed),
-    reason: row.reason ?? '',
+    reason: row.reason as DeadReason,
     error: row.error,
     failureHistory: historyFrom(row.history),
     isQuarantined: row.place === 'quarantined',

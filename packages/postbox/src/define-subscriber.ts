@@ -2,6 +2,7 @@ import type { Handler } from './core/handler.ts'
 import type { BodiesOf, QueueMap } from './core/queues.ts'
 import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
 import { assertSubscriber, type Subscriber } from './core/subscriber.ts'
+import { namingQueues } from './subscribe.ts'
 
 /**
  * A handler apart from any outbox, for a module to export. What is wrong with it is said here, and not only when it is subscribed.
@@ -18,7 +19,7 @@ export function defineSubscriber<const M extends QueueMap, Q extends keyof M & s
   options?: SubscribeOptions,
 ): Subscriber<BodiesOf<M>> {
   const listed = assertSubscriber({ queues: names, handler }, queues)
-  resolveSubscribeOptions(options)
+  namingQueues(listed, () => resolveSubscribeOptions(options))
   const subscriber = { queues: listed, handler, options: options && Object.freeze({ ...options }) }
   return Object.freeze(subscriber) as unknown as Subscriber<BodiesOf<M>>
 }

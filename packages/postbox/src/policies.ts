@@ -1,5 +1,6 @@
 // Functions of our own and not only names: what a barrel passes on and the runtime uses, too, a bundler gives to those who only publish.
 import * as retry from './core/retry.ts'
+import { makesPolicy } from './core/subscribe-options.ts'
 
 /** Delays that grow by a factor, up to a cap, each drawn from zero on: the default. */
 export function exponential(options?: retry.ExponentialOptions): retry.RetryPolicy {
@@ -25,3 +26,13 @@ export function noRetry(): retry.RetryPolicy {
 export function adr054(): retry.RetryPolicy {
   return retry.adr054()
 }
+
+const calls = [
+  [exponential, 'exponential()'],
+  [linear, 'linear({ initialMs, stepMs })'],
+  [constant, 'constant({ delayMs })'],
+  [noRetry, 'noRetry()'],
+  [adr054, 'adr054()'],
+] as const
+
+for (const [make, call] of calls) Object.defineProperty(make, makesPolicy, { value: call })

@@ -100,15 +100,42 @@ describe('subscribe', () => {
       /expected `handler` to be a function, got `undefined`/,
     ],
     ['options for a handler', ['orders', { concurrency: 3 }], 'OUTBOX_INVALID_OPTION', /expected `handler`/],
-    ['wrong options', ['orders', ship, { ack: 'no' }], 'OUTBOX_INVALID_OPTION', /`ack`/],
-    ['a subscriber and a handler', [shipping, ship], 'OUTBOX_INVALID_OPTION', /subscribers alone/],
-    ['a subscriber and options', [shipping, undefined, {}], 'OUTBOX_INVALID_OPTION', /subscribers alone/],
+    [
+      'wrong options',
+      ['orders', ship, { ack: 'no' }],
+      'OUTBOX_INVALID_OPTION',
+      /^subscriber of "orders": expected `ack`/,
+    ],
+    [
+      'wrong options for several queues',
+      [['orders', 'emails'], ship, { ack: 'no' }],
+      'OUTBOX_INVALID_OPTION',
+      /^subscriber of "orders", "emails": expected `ack`/,
+    ],
+    [
+      'a subscriber and a handler',
+      [shipping, ship],
+      'OUTBOX_INVALID_OPTION',
+      /a subscriber alone.*, got `ship` \(function\) beside it/,
+    ],
+    [
+      'a subscriber and options',
+      [shipping, { concurrency: 3 }],
+      'OUTBOX_INVALID_OPTION',
+      /its options to defineSubscriber, got `\{"concurrency":3\}` \(object\) beside it/,
+    ],
+    [
+      'a subscriber, nothing, and options',
+      [shipping, undefined, { ack: 'auto' }],
+      'OUTBOX_INVALID_OPTION',
+      /its options to defineSubscriber, got `\{"ack":"auto"\}` \(object\) beside it/,
+    ],
     ['a subscriber that is none', [{}], 'OUTBOX_INVALID_QUEUE', /`undefined`/],
     [
       'a queue among subscribers',
       [[shipping, 'emails']],
       'OUTBOX_INVALID_OPTION',
-      /subscribers alone.*"emails"/,
+      /a subscriber alone.*"emails"/,
     ],
     ['the same subscriber twice', [[mailing, mailing]], 'OUTBOX_DUPLICATE_SUBSCRIBER', /"emails"/],
     ['a subscriber of a taken queue', [[mailing, shipping]], 'OUTBOX_DUPLICATE_SUBSCRIBER', /"orders"/],
@@ -149,6 +176,14 @@ describe('subscribeBatch', () => {
       },
     ])
     expect(told).toEqual(registry.subscriptions)
+  })
+
+  test('says whose options are wrong', () => {
+    const { subscribeBatch } = subscribing()
+
+    expect(() => subscribeBatch('orders', ship, { size: 0 })).toThrow(
+      /^subscriber of "orders": expected `size` to be a whole number from 1 to 10000, got `0`/,
+    )
   })
 
   test.each<[string, readonly [unknown, unknown, unknown?], string]>([

@@ -23,7 +23,9 @@ export function subscribe(outbox: Subscribing, given: SubscribeArguments): void 
   const { settings: rules } = outbox
   const added = subscribersOf(given).map(({ queues: asked, handler, options }) => {
     const queues = assertSubscriber({ queues: asked, handler }, rules.queues)
-    const settings = resolveSubscribeOptions(options as SubscribeOptions | undefined, rules.defaults)
+    const settings = namingQueues(queues, () =>
+      resolveSubscribeOptions(options as SubscribeOptions | undefined, rules.defaults),
+    )
     return named({ queues, run: { kind: 'each', handler: handler as Handler }, settings, rules })
   })
   add(outbox, added)
@@ -32,7 +34,9 @@ export function subscribe(outbox: Subscribing, given: SubscribeArguments): void 
 export function subscribeBatch(outbox: Subscribing, [queue, handler, options]: SubscribeArguments): void {
   const { settings: rules } = outbox
   const queues = assertSubscriber({ queues: [queue], handler }, rules.queues)
-  const { settings, ...sizes } = resolveBatchOptions(options as BatchOptions | undefined, rules.defaults)
+  const { settings, ...sizes } = namingQueues(queues, () =>
+    resolveBatchOptions(options as BatchOptions | undefined, rules.defaults),
+  )
   const run = { kind: 'batch', handler: handler as BatchHandler, ...sizes } as const
   add(outbox, [named({ queues, run, settings, rules })])
 }
@@ -42,8 +46,18 @@ function subscribersOf([first, handler, options]: SubscribeArguments): readonly 
   const listed: readonly unknown[] = Array.isArray(first) ? first : [first]
   if (!listed.some(isRecord)) return [{ queues: first, handler, options }]
   if (listed.every(isRecord) && handler === undefined && options === undefined) return listed
-  const sentence = 'expected subscribers alone, which have their queues, handlers and options already'
-  throw new OutboxError('OUTBOX_INVALID_OPTION', `${sentence}, got ${show([first, handler, options])}`)
+  const got = listed.every(isRecord) ? `${show(handler ?? options)} beside it` : show(first)
+  const sentence = `expected a subscriber alone: give its handler and its options to defineSubscriber, got ${got}`
+  throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
+}
+
+/** A service has many subscriptions: the error says whose options are wrong. */
+export function namingQueues<T>(queues: readonly string[], resolve: () => T): T {
+  try {
+    return resolve()
+  } catch (error) {
+    throw OutboxError.at(`subscriber of ${queues.map((queue) => JSON.stringify(queue)).join(', ')}`, error)
+  }
 }
 
 function named(given: Omit<Subscription, 'name'>): Subscription {

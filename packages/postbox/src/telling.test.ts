@@ -5,7 +5,7 @@ import { hear, type OnEvent } from './hear.ts'
 import { createTelling } from './telling.ts'
 
 const about = { queue: 'orders', handler: 'ship', id: 'id-1', seq: '1', attempt: 1, deliveries: 1 }
-const acked: OutboxEvent = { kind: 'acked', ...about, durationMs: 5 }
+const acked: OutboxEvent = { kind: 'acked', ...about, durationMs: 5, followOns: 0 }
 const broken = new Error('no metrics today')
 const retried: OutboxEvent = { kind: 'retried', ...about, durationMs: 5, delayMs: 50, error: broken }
 

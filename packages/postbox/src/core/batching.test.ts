@@ -1,6 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { acked, dead, failed, followed, released, snoozed } from '../../../../tests/support/settlements.ts'
+import {
+  acked,
+  arming,
+  dead,
+  failed,
+  followed,
+  followOn,
+  leaseOf,
+  released,
+  snoozed,
+} from '../../../../tests/support/settlements.ts'
 import {
   type BatchKind,
   batchesOf,
@@ -10,6 +20,7 @@ import {
   mostRefusals,
   type SettlementBatch,
 } from './batching.ts'
+import type { Settlement } from './settlement.ts'
 
 const makers = {
   delete: acked,
@@ -169,6 +180,66 @@ describe('batchesOf', () => {
       ])
     },
   )
+
+  // Somebody may be about to take the name: what arms no timer must not wait for him.
+  test('a delete that arms a timer goes apart from those that publish none', () => {
+    const entries = [
+      entryOf('follow', '1'),
+      { ...entryOf('follow', '2'), settlement: arming('2') },
+      entryOf('follow', '3', { timerId: 'daily' }),
+      { ...entryOf('follow', '4'), settlement: arming('4') },
+    ]
+
+    expect(batchesOf(entries).map((batch) => [batch.kind, batch.isNamed, ...seqsOf(batch)])).toEqual([
+      ['follow', false, '1', '3'],
+      ['follow', true, '2', '4'],
+    ])
+  })
+
+  test('one timer among what it publishes is enough', () => {
+    const followOns = [followOn, { ...followOn, timerId: 'daily' }, followOn]
+    const settlement: Settlement = { write: 'delete', lease: leaseOf('1'), followOns }
+
+    expect(batchesOf([{ ...entryOf('follow', '1'), settlement }])).toMatchObject([{ isNamed: true }])
+  })
+
+  describe('what one statement publishes', () => {
+    /** Messages that publish two bodies, of so many megabytes together. */
+    const publishing = (megabytes: readonly number[], maxBatch = 1_000): Entry[] =>
+      megabytes.map((size, index) => {
+        const body = { byteLength: (size * 1_000_000) / 2 } as Uint8Array
+        const followOns = [body, body].map((own) => ({ ...followOn, body: own }))
+        const lease = leaseOf(`${index + 1}`)
+        return { settlement: { write: 'delete', lease, followOns }, maxBatch, refusals: 0 }
+      })
+    const portionsOf = (entries: readonly Entry[]): string[] =>
+      batchesOf(entries).map((batch) => seqsOf(batch).join(' '))
+
+    test.each<[string, readonly number[], readonly string[]]>([
+      ['up to 16 MB go together', [4, 4, 8], ['1 2 3']],
+      ['a byte more begins another', [4, 4, 8.000002], ['1 2', '3']],
+      ['one that is larger goes alone', [1, 40, 1], ['1', '2', '3']],
+      ['the bytes are counted anew for each', [10, 6, 10, 6, 1], ['1 2', '3 4', '5']],
+    ])('%s', (_, megabytes, portions) => {
+      expect(portionsOf(publishing(megabytes))).toEqual(portions)
+    })
+
+    test('is no more than the most messages, too', () => {
+      expect(portionsOf(publishing([1, 1, 1, 15, 1], 2))).toEqual(['1 2', '3 4', '5'])
+    })
+  })
+
+  // Its lease had ended, and we claimed it again before what became of the first delivery was written: the answer tells seqs.
+  test('a message that is settled twice is not twice in one batch', () => {
+    const entries = entriesOf('delete', 1_000, '2', '1', '2', '3', '2')
+
+    expect(summaryOf(batchesOf(entries))).toEqual([
+      ['delete', '1', '2'],
+      ['delete', '2'],
+      ['delete', '2', '3'],
+    ])
+    expect(new Set(batchesOf(entries).flatMap((batch) => batch.entries))).toEqual(new Set(entries))
+  })
 
   test('each entry is in exactly one batch, of its kind and name, no larger than it allows, sorted', () => {
     const one = fc.record({

@@ -18,10 +18,13 @@ export type BatchKind = Settlement['write'] | 'follow' | 'quarantine'
 /** Entries of one kind that one statement writes, in the order of seq. */
 export interface SettlementBatch<E extends Entry = Entry> {
   readonly kind: BatchKind
-  /** They go back to waiting, and take the names of their timers with them. */
+  /** They take the names of their timers back, or arm some: somebody may be about to take these names. */
   readonly isNamed: boolean
   readonly entries: readonly E[]
 }
+
+/** What one statement publishes is one JSON text: far below what a text may hold, and what a connection should be kept busy with. */
+const mostFollowOnBytes = 16_000_000
 
 // Deletes first: they are what most neighbours wait for. Last, what may be refused.
 const order: readonly BatchKind[] = [
@@ -45,7 +48,7 @@ export function batchesOf<E extends Entry>(entries: readonly E[]): readonly Sett
   >()
   for (const entry of entries) {
     const kind = kindOf(entry)
-    const isNamed = goesBack(kind) && entry.settlement.lease.timerId !== null
+    const isNamed = isNamedAs(kind, entry)
     const name = `${kind} ${isNamed} ${entry.maxBatch}`
     const group = groups.get(name) ?? { kind, isNamed, alike: [] }
     groups.set(name, group)
@@ -54,7 +57,7 @@ export function batchesOf<E extends Entry>(entries: readonly E[]): readonly Sett
   return [...groups.values()]
     .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
     .flatMap(({ kind, isNamed, alike }) =>
-      chunked(alike.sort(bySeq), alike[0]?.maxBatch ?? 1).map((chunk) => ({ kind, isNamed, entries: chunk })),
+      portions(alike.sort(bySeq)).map((entries) => ({ kind, isNamed, entries })),
     )
 }
 
@@ -69,8 +72,39 @@ function kindOf({ settlement, refusals }: Entry): BatchKind {
   return settlement.write
 }
 
-function goesBack(kind: BatchKind): boolean {
-  return kind === 'release' || kind === 'snooze' || kind === 'reschedule'
+/** It goes back to waiting with the name of its timer, or arms one: somebody may be about to take that name. */
+function isNamedAs(kind: BatchKind, { settlement }: Entry): boolean {
+  if (kind === 'follow')
+    return settlement.write === 'delete' && settlement.followOns.some(({ timerId }) => timerId !== null)
+  const goesBack = kind === 'release' || kind === 'snooze' || kind === 'reschedule'
+  return goesBack && settlement.lease.timerId !== null
+}
+
+/**
+ * As many as one statement may write, and no seq twice: of a message that we lost and claimed again only one lease still holds, and the
+ * answer tells seqs.
+ */
+function portions<E extends Entry>(alike: readonly E[]): readonly (readonly E[])[] {
+  const all: { readonly entries: E[]; bytes: number }[] = []
+  for (const entry of alike) {
+    const bytes = followOnBytes(entry.settlement)
+    const last = all.at(-1)
+    const fits =
+      last !== undefined &&
+      last.entries.length < entry.maxBatch &&
+      last.bytes + bytes <= mostFollowOnBytes &&
+      last.entries.at(-1)?.settlement.lease.seq !== entry.settlement.lease.seq
+    if (fits) last.entries.push(entry)
+    else all.push({ entries: [entry], bytes: 0 })
+    const portion = all.at(-1)
+    if (portion !== undefined) portion.bytes += bytes
+  }
+  return all.map(({ entries }) => entries)
+}
+
+function followOnBytes(settlement: Settlement): number {
+  if (settlement.write !== 'delete') return 0
+  return settlement.followOns.reduce((sum, { body }) => sum + body.byteLength, 0)
 }
 
 function chunked<T>(items: readonly T[], size: number): readonly (readonly T[])[] {

@@ -27,7 +27,7 @@ test('what is undefined counts as not given', () => {
 })
 
 test('a filter is taken as it is given', () => {
-  const text = { queue: 'a "queue"', reason: 'of our own', key: "k'", search: '100%_\\' }
+  const text = { queue: 'a "queue"', reason: 'rejected' as const, key: "k'", search: '100%_\\' }
   const filter = { ...text, since: noon, until: new Date(noon.getTime() + 1) }
 
   expect(resolveDeadLetterPage({ ...filter, limit: 1_000, after: '17-q-3' })).toEqual({
@@ -47,7 +47,14 @@ describe('refused, by the code and with the value', () => {
     [{ queue: null }, 'OUTBOX_INVALID_QUEUE', '`queue` to be a non-empty string'],
     [{ queue: 'x'.repeat(256) }, 'OUTBOX_INVALID_QUEUE', 'at most 255 bytes'],
     [{ reason: '' }, invalid, '`reason`'],
-    [{ reason: 'a\0' }, invalid, 'NUL'],
+    [
+      { reason: 'expired' },
+      invalid,
+      "`reason` to be one of 'max_deliveries', 'retry_terminal', 'rejected', 'terminal_error', 'invalid_body', got `\"expired\"`",
+    ],
+    [{ reason: 'rejectd' }, invalid, '(did you mean \'rejected\'?), got `"rejectd"`'],
+    [{ reason: Object.create(null) }, invalid, '`reason` to be one of'],
+    [{ reason: null }, invalid, '`reason` to be one of'],
     [{ key: 1 }, invalid, '`key`'],
     [{ search: '' }, invalid, '`search` to be a non-empty string'],
     [{ search: '\ud800' }, invalid, 'surrogate'],
@@ -81,9 +88,9 @@ describe('refused, by the code and with the value', () => {
   })
 
   const replays: readonly [unknown, ErrorCode, string][] = [
-    [undefined, invalid, 'expected the options of replay to be an object'],
-    [null, invalid, 'expected the options of replay to be an object'],
-    ['me', invalid, 'expected the options of replay to be an object'],
+    [undefined, invalid, 'expected the options of replay to be an object, got `undefined`: give { by }. '],
+    [null, invalid, 'expected the options of replay to be an object, got `null`: give { by }. '],
+    ['me', invalid, 'expected the options of replay to be an object, got `"me"` (string): give { by }. '],
     [{}, invalid, '`by` to be a non-empty string, got `undefined`'],
     [{ by: '' }, invalid, '`by` to be a non-empty string'],
     [{ by: 'x'.repeat(256) }, invalid, '`by` to be at most 255 bytes'],
@@ -91,8 +98,17 @@ describe('refused, by the code and with the value', () => {
     [{ by: 'me', generation: -1 }, invalid, '`generation`'],
     [{ by: 'me', generation: 1.5 }, invalid, '`generation`'],
     [{ by: 'me', generation: null }, invalid, '`generation`'],
-    [{ by: 'me', delayMs: -1 }, 'OUTBOX_INVALID_TIME', '`delayMs`'],
-    [{ by: 'me', delayMs: Number.POSITIVE_INFINITY }, 'OUTBOX_INVALID_TIME', '`delayMs`'],
+    [
+      { by: 'me', delayMs: -1 },
+      invalid,
+      '`delayMs` to be a number of milliseconds, from 0 to a hundred years, got `-1`',
+    ],
+    [{ by: 'me', delayMs: 36_525 * 86_400_000 + 1 }, invalid, '`delayMs`'],
+    [{ by: 'me', delayMs: Number.NaN }, invalid, '`delayMs`'],
+    [{ by: 'me', delayMs: '5' }, invalid, '`delayMs`'],
+    [{ by: 'me', delayMs: null }, invalid, '`delayMs`'],
+    [{ by: '', delayMs: -1 }, invalid, '`delayMs`'],
+    [{ by: '', delayMs: -1 }, invalid, '`by`'],
     [{ by: 'me', delay: 5 }, invalid, 'did you mean `delayMs`?'],
   ]
   test.each(replays)('replay(id, %j)', (options, code, part) => {
@@ -109,11 +125,21 @@ describe('refused, by the code and with the value', () => {
   )
 })
 
+test.each(['max_deliveries', 'retry_terminal', 'rejected', 'terminal_error', 'invalid_body'] as const)(
+  'what died of %s can be asked for',
+  (reason) => {
+    expect(resolveDeadLetterFilter({ reason })).toEqual({ ...nothing, reason })
+  },
+)
+
 test('a replay is by somebody, at once and of the generation that it was, unless told otherwise', () => {
   expect(resolveReplay({ by: 'me' })).toEqual({ by: 'me', generation: null, delayMs: 0 })
   expect(resolveReplay({ by: 'me', generation: 0, delayMs: 1.5 })).toEqual({
     by: 'me',
     generation: 0,
     delayMs: 1.5,
+  })
+  expect(resolveReplay({ by: 'me', delayMs: 36_525 * 86_400_000 })).toMatchObject({
+    delayMs: 3_155_760_000_000,
   })
 })

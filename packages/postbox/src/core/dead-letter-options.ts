@@ -1,15 +1,18 @@
 import { type DeadLetterCursor, readCursor } from './dead-letter-cursor.ts'
 import { OutboxError } from './errors.ts'
 import { assertQueue } from './queue-name.ts'
-import { resolveSchedule } from './schedule.ts'
+import type { DeadReason } from './settlement.ts'
 import { show } from './show.ts'
+import { suggest } from './suggest.ts'
 import { isUuid } from './uuid.ts'
 import {
   anything,
   assertOptions,
   assertValue,
   type Check,
+  isRecord,
   name,
+  oneOf,
   type Shape,
   wholeNumber,
 } from './validate.ts'
@@ -18,7 +21,7 @@ import {
 export interface DeadLetterFilter {
   /** One that this outbox no longer defines, too. */
   readonly queue?: string | undefined
-  readonly reason?: string | undefined
+  readonly reason?: DeadReason | undefined
   /** Failed at this time or later. */
   readonly since?: Date | undefined
   /** Failed before this time. */
@@ -76,10 +79,32 @@ const date: Check = (value) => {
   return ms >= earliestMs && ms <= latestMs ? null : 'to be a valid Date before the year 10000'
 }
 
-// A queue and a delay have codes of their own.
+const reasons = Object.keys({
+  max_deliveries: 0,
+  retry_terminal: 0,
+  rejected: 0,
+  terminal_error: 0,
+  invalid_body: 0,
+} satisfies Record<DeadReason, 0>)
+
+/** One that no message dies of would find nothing, as if all were well. */
+const reason: Check = (value) => {
+  const problem = oneOf(...reasons)(value)
+  const meant = problem === null || typeof value !== 'string' ? undefined : suggest(value, reasons)
+  return meant === undefined ? problem : `${problem} (did you mean '${meant}'?)`
+}
+
+const longestMs = 36_525 * 86_400_000
+
+const delay: Check = (value) =>
+  typeof value === 'number' && value >= 0 && value <= longestMs
+    ? null
+    : 'to be a number of milliseconds, from 0 to a hundred years'
+
+// A queue has a code of its own.
 const filterShape = {
   queue: anything,
-  reason: name(255),
+  reason,
   since: date,
   until: date,
   key: name(1024),
@@ -95,7 +120,7 @@ const listShape = {
 const replayShape = {
   by: name(255),
   generation: wholeNumber(0),
-  delayMs: anything,
+  delayMs: delay,
 } satisfies Shape & Record<keyof ReplayOptions, Check>
 
 export function resolveDeadLetterFilter(
@@ -122,11 +147,14 @@ export function resolveDeadLetterPage(given: DeadLetterListOptions = {}): DeadLe
 
 /** Refuses a replay that nobody answers for. */
 export function resolveReplay(given: ReplayOptions): ReplayQuery {
-  assertOptions(given ?? null, replayShape, 'the options of replay')
-  const { by, generation = null, delayMs } = given
+  if (!isRecord(given)) {
+    const sentence = `expected the options of replay to be an object, got ${show(given)}: give { by }`
+    throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
+  }
+  assertOptions(given, replayShape, 'the options of replay')
+  const { by, generation = null, delayMs = 0 } = given
   assertValue('OUTBOX_INVALID_OPTION', { label: 'by', check: replayShape.by, value: by })
-  const schedule = resolveSchedule(delayMs, undefined)
-  return { by, generation, delayMs: schedule.kind === 'after' ? schedule.delayMs : 0 }
+  return { by, generation, delayMs }
 }
 
 export function assertMessageId(id: unknown): asserts id is string {

@@ -30,6 +30,8 @@ const said: readonly (readonly [string, Say, Outcome])[] = [
     { kind: 'reject', error: 'rejected by its handler', isSaid: true },
   ],
   ['reject(reason)', (decision) => decision.reject('no'), { kind: 'reject', error: 'no', isSaid: true }],
+  // It is described like one that is thrown; a text is recorded as it is.
+  ['reject(error)', (decision) => decision.reject(bad), { kind: 'reject', error: bad, isSaid: false }],
   ['snooze(ms)', (decision) => decision.snooze(7), { kind: 'snooze', delayMs: 7 }],
 ]
 
@@ -134,10 +136,26 @@ describe('createDecision', () => {
     ],
     ['retry with an option of snooze', (decision) => decision.retry({ delayMs: 5 } as never), /`delayMs`/],
     ['retry(5)', (decision) => decision.retry(5 as never), /the options of retry to be an object, got `5`/],
-    ['retry(error)', (decision) => decision.retry('later' as never), /the options of retry to be an object/],
+    ['retry(text)', (decision) => decision.retry('later' as never), /the options of retry to be an object/],
+    [
+      'retry(error)',
+      (decision) => decision.retry(bad as never),
+      /the options of retry to be \{ afterMs, error \}, got `Error`.*: give it as `error`/,
+    ],
+    [
+      'retry with an error of a class of its own',
+      (decision) => decision.retry(new TypeError('late') as never),
+      /give it as `error`/,
+    ],
     ['retry(null)', (decision) => decision.retry(null as never), /the options of retry to be an object/],
-    ['reject(error)', (decision) => decision.reject(bad as never), /`reason` to be a string, got `Error`/],
-    ['reject(null)', (decision) => decision.reject(null as never), /`reason` to be a string, got `null`/],
+    ...[null, 5, { message: 'no' }].map(
+      (reason) =>
+        [
+          `reject(${JSON.stringify(reason)})`,
+          (decision: Decision) => decision.reject(reason as never),
+          /`reason` to be a text or an error, got `/,
+        ] as const,
+    ),
   ]
 
   test.each(wrong)('%s is refused, and nothing is recorded', (_, say, sentence) => {
@@ -159,7 +177,8 @@ describe('createDecision', () => {
 })
 
 const answered: Ended = { kind: 'answered' }
-const returned: Ended = { kind: 'returned', value: undefined }
+const returned: Ended = { kind: 'returned', value: undefined, isInterrupted: false }
+const stopped: Ended = { ...returned, isInterrupted: true }
 const threw: Ended = { kind: 'threw', error: bad, isInterrupted: false }
 const interrupted: Ended = { kind: 'threw', error: bad, isInterrupted: true }
 
@@ -192,6 +211,17 @@ describe('outcomeOf', () => {
     },
   )
 
+  // It had no time to decide: its message must not be buried for that.
+  test.each([
+    ['auto', ack],
+    ['reject-on-error', ack],
+    ['manual', interrupt],
+  ] as const)('ack: %s, what returns undecided because the process stops: %j', (mode, outcome) => {
+    const outcomes = [true, false].map((isShared) => outcomeOf(null, stopped, { ack: mode, isShared }))
+
+    expect(outcomes).toEqual([outcome, outcome])
+  })
+
   // Nobody decides for a handler that is not run: `manual` cannot ask it to.
   test.each(modes)(
     'ack: %s acknowledges what a middleware answered for the handler, shared or not',
@@ -205,12 +235,12 @@ describe('outcomeOf', () => {
   test.each(said)(
     '%s stands, whatever the mode of acknowledging and however the handler ended',
     (...[, , outcome]) => {
-      const endings = [answered, returned, threw, interrupted]
+      const endings = [answered, returned, stopped, threw, interrupted]
       const outcomes = modes.flatMap((ack) =>
         endings.map((ended) => outcomeOf(outcome, ended, { ack, isShared: false })),
       )
 
-      expect(outcomes).toEqual(Array(12).fill(outcome))
+      expect(outcomes).toEqual(Array(15).fill(outcome))
     },
   )
 })
@@ -219,7 +249,7 @@ describe('refuseFunction', () => {
   test('a handler that returned a function has failed, and is told which', () => {
     const { retry } = createDecision()
 
-    expect(refuseFunction({ kind: 'returned', value: retry })).toEqual({
+    expect(refuseFunction({ ...returned, value: retry })).toEqual({
       kind: 'threw',
       isInterrupted: false,
       error: expect.objectContaining({
@@ -230,7 +260,7 @@ describe('refuseFunction', () => {
   })
 
   test.each([undefined, null, false, 0, 'retry', { kind: 'retry' }, bad])('%s may be returned', (value) => {
-    const ended: Ended = { kind: 'returned', value }
+    const ended: Ended = { ...returned, value }
 
     expect(refuseFunction(ended)).toBe(ended)
   })

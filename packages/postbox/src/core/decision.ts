@@ -1,3 +1,4 @@
+import { OutboxError } from './errors.ts'
 import type { RetryOptions } from './handler.ts'
 import type { Draft } from './message.ts'
 import type { Outcome } from './outcome.ts'
@@ -11,7 +12,7 @@ export interface Decision {
   readonly outcome: Outcome | null
   ack(): void
   retry(options?: RetryOptions): void
-  reject(reason?: string): void
+  reject(reason?: string | Error): void
   snooze(delayMs: number): void
   /** From now on nothing is recorded: the delivery is over. */
   close(): void
@@ -23,6 +24,9 @@ const duration: Check = (value) =>
   typeof value === 'number' && value >= 0 && value <= longestMs
     ? null
     : 'to be a number of milliseconds, from 0 to a hundred years'
+
+const textOrError: Check = (value) =>
+  typeof value === 'string' || value instanceof Error ? null : 'to be a text or an error'
 
 const retryShape = { afterMs: duration, error: anything }
 
@@ -38,13 +42,17 @@ export function createDecision(): Decision {
     },
     ack: () => record({ kind: 'ack', followOns: [] }),
     retry(options) {
+      // It has no members that could be misspelt, and would be lost without a word.
+      if (options instanceof Error) {
+        const sentence = `expected the options of retry to be { afterMs, error }, got ${show(options)}: give it as \`error\``
+        throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
+      }
       assertOptions(options, retryShape, 'the options of retry')
       record({ kind: 'retry', afterMs: options?.afterMs ?? null, error: options?.error })
     },
     reject(reason = 'rejected by its handler') {
-      const check: Check = (value) => (typeof value === 'string' ? null : 'to be a string')
-      assertValue('OUTBOX_INVALID_OPTION', { label: 'reason', check, value: reason })
-      record({ kind: 'reject', error: reason, isSaid: true })
+      assertValue('OUTBOX_INVALID_OPTION', { label: 'reason', check: textOrError, value: reason })
+      record({ kind: 'reject', error: reason, isSaid: typeof reason === 'string' })
     },
     snooze(delayMs) {
       assertValue('OUTBOX_INVALID_OPTION', { label: 'delayMs', check: duration, value: delayMs })
@@ -60,7 +68,7 @@ export function createDecision(): Decision {
 export type Ended =
   /** A middleware answered for the handler: it was not run, or what it threw was caught. */
   | { readonly kind: 'answered' }
-  | { readonly kind: 'returned'; readonly value: unknown }
+  | { readonly kind: 'returned'; readonly value: unknown; readonly isInterrupted: boolean }
   | { readonly kind: 'threw'; readonly error: unknown; readonly isInterrupted: boolean }
 
 /** A function that is returned was meant to be called: `return context.retry`. */
@@ -80,6 +88,7 @@ export function outcomeOf(
   if (ended.kind === 'answered') return { kind: 'ack', followOns: [] }
   if (ended.kind === 'returned') {
     if (ack !== 'manual') return { kind: 'ack', followOns: [] }
+    if (ended.isInterrupted) return { kind: 'interrupt' }
     const error = 'the handler returned without a decision, which `ack: manual` asks for'
     return { kind: 'reject', error, isSaid: true }
   }

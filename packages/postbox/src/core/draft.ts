@@ -1,5 +1,12 @@
 import { type BodyRules, writeBody } from './body.ts'
-import { contentTypeHeader, correlationIdHeader, headersToStore, readHeaders, takeOwn } from './headers.ts'
+import {
+  contentTypeHeader,
+  correlationIdHeader,
+  headersToStore,
+  readHeaders,
+  sourceHeader,
+  takeOwn,
+} from './headers.ts'
 import type { Draft } from './message.ts'
 import { assertPublishOptions, type PublishOptions } from './publish-options.ts'
 import { assertQueue } from './queue-name.ts'
@@ -48,8 +55,6 @@ export async function makeDraft(rules: DraftRules, { queue, body, options }: Pub
   if (correlationId !== undefined) headers.set(correlationIdHeader, correlationId)
   return { ...own, body: stored.bytes, headers: headersToStore(headers, rules.maxBodyBytes) }
 }
-
-const sourceHeader = 'source'
 
 /** Adds what is not there. Names are compared whatever their case: a consumer must not find two that say different things. */
 export function addHeaders(headers: Map<string, string>, added: Iterable<readonly [string, string]>): void {

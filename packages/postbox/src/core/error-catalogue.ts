@@ -19,7 +19,7 @@ export const errorCatalogue = {
   OUTBOX_UNKNOWN_HANDLE:
     'Pass the transaction of pg, postgres.js or PGlite as it is, or `{ query(text, values), inTransaction }`.',
   OUTBOX_NOT_IN_TRANSACTION:
-    'Begin a transaction and pass the handle that owns it: the message must commit with your rows. To publish without one, use publishNow.',
+    'Begin a transaction and pass the handle that owns it: messages commit with your rows. Only publishNow does without one.',
   OUTBOX_NO_AMBIENT_TRANSACTION:
     'Call `outbox.current` inside `outbox.within(tx, work)`, or pass the transaction yourself.',
   OUTBOX_NO_DATABASE:

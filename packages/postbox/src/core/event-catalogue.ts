@@ -38,7 +38,7 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
   published: {
     level: null,
     message: 'published',
-    when: 'The insert of a publish has been executed; its transaction may still be rolled back. Also when the insert failed.',
+    when: 'The insert of a publish has been executed; its transaction may still be rolled back. Also when the insert failed. Not for follow-on messages: `acked` of their message counts them (`followOns`).',
     fields: {
       queue: 'The queue.',
       count: 'Rows that were written: 0 when a waiting timer was kept, and when it failed.',
@@ -67,11 +67,17 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
     level: null,
     message: 'acknowledged',
     when: 'A message is done, and its row deleted.',
-    fields: { ...ofMessage, durationMs },
+    fields: {
+      ...ofMessage,
+      durationMs,
+      followOns:
+        'Messages that its handler published with it; those that met a waiting timer are among them.',
+    },
   },
   retried: {
     level: 'warn',
-    message: 'handler failed, message will be retried',
+    message: (event) =>
+      event.error === undefined ? 'handler asked for another run' : 'handler failed, message will be retried',
     when: 'A run failed, or its handler asked for another; the row waits for it.',
     fields: {
       ...ofMessage,
@@ -142,17 +148,14 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
   },
   settle_failed: {
     level: 'error',
-    message: ({ delayMs }) =>
-      delayMs === null
-        ? 'a settlement cannot be written: the message will be delivered again when its lease ends'
-        : 'settling failed, trying again',
+    message: settleFailedText,
     when: 'What became of messages could not be written.',
     fields: {
       write: 'What was to be written.',
       messages: 'Of how many messages.',
       error: 'Why it could not.',
       delayMs:
-        'When it is tried again. Null: not any more, and the message is delivered again when its lease ends.',
+        'When it is tried again. 0, of a burial: not any more, it is quarantined now. Null: not any more, and the message is delivered again when its lease ends.',
       queue: 'The queue, where it is about one message.',
       handler: 'The name of the subscription, where it is about one message.',
       id: 'The id, where it is about one message.',
@@ -194,8 +197,8 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
   },
   breaker_closed: {
     level: 'info',
-    message: 'what became of messages is written again: claiming goes on',
-    when: 'It can be written again: claiming goes on.',
+    message: 'what became of messages can be written again',
+    when: 'What became of messages can be written again.',
     fields: {},
   },
   claim_failed: {
@@ -222,4 +225,11 @@ function leaseLostText({ phase, mayHaveLanded }: EventOf<'lease_lost'>): string 
   return mayHaveLanded
     ? 'settled before the connection broke, or lease lost: the message is no longer ours'
     : 'lease lost: the handler outlived it and the message is somebody else’s now'
+}
+
+function settleFailedText({ write, delayMs }: EventOf<'settle_failed'>): string {
+  if (delayMs === null)
+    return 'a settlement cannot be written: the message will be delivered again when its lease ends'
+  const isGivenUp = write === 'bury' && delayMs === 0
+  return isGivenUp ? 'burying a message failed, it is quarantined now' : 'settling failed, trying again'
 }

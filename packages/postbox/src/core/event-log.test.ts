@@ -34,7 +34,7 @@ const samples: readonly [OutboxEvent, LogLevel | null][] = [
   [{ kind: 'published', queue: 'orders', count: 1, bytes: 9, durationMs }, null],
   [{ kind: 'claimed', queue: 'orders', handler: 'ship', count: 0 }, null],
   [{ kind: 'dispatched', ...about, bytes: 9 }, null],
-  [{ kind: 'acked', ...about, durationMs }, null],
+  [{ kind: 'acked', ...about, durationMs, followOns: 0 }, null],
   [{ kind: 'retried', ...about, durationMs, delayMs: 999.6, error }, 'warn'],
   [{ kind: 'snoozed', ...about, durationMs, delayMs: 1_000 }, null],
   [{ kind: 'released', ...about, durationMs: null }, null],
@@ -91,6 +91,17 @@ describe('the log', () => {
     })
   })
 
+  test('does not say that a handler failed which only asked for another run', () => {
+    const asked = { kind: 'retried', ...about, durationMs, delayMs: 1 } as const
+
+    expect(printed({ ...asked, error: undefined }).message).toBe('handler asked for another run')
+    expect(printed({ ...asked, error: null }).message).toBe('handler failed, message will be retried')
+  })
+
+  test('says nothing of claims when what became of messages can be written again: a stop claims no more', () => {
+    expect(printed({ kind: 'breaker_closed' }).message).toBe('what became of messages can be written again')
+  })
+
   test('prints all that an alert needs of a dead message, and the names of its headers without their values', () => {
     const { kind: _kind, error: _error, ...said } = dead
     const entry = printed(dead)
@@ -126,16 +137,20 @@ describe('the log', () => {
   })
 
   test.each([
-    [50, 'settling failed, trying again'],
-    [null, 'a settlement cannot be written: the message will be delivered again when its lease ends'],
-  ])('says of a settlement that fails, to be tried again after %s ms: "%s"', (delayMs, message) => {
-    const event = { kind: 'settle_failed', write: 'delete', messages: 1, error, delayMs } as const
+    ['delete', 50, 'settling failed, trying again'],
+    ['delete', 0, 'settling failed, trying again'],
+    ['bury', 1_000, 'settling failed, trying again'],
+    ['bury', 0, 'burying a message failed, it is quarantined now'],
+    ['bury', null, 'a settlement cannot be written: the message will be delivered again when its lease ends'],
+    [
+      'delete',
+      null,
+      'a settlement cannot be written: the message will be delivered again when its lease ends',
+    ],
+  ])('says of a %s that fails, to be tried again after %s ms: "%s"', (write, delayMs, message) => {
+    const event = { kind: 'settle_failed', write, messages: 1, error, delayMs } as const
 
-    expect(printed(event)).toMatchObject({
-      message,
-      fields: { write: 'delete', messages: 1, delayMs },
-      error,
-    })
+    expect(printed(event)).toMatchObject({ message, fields: { write, messages: 1, delayMs }, error })
   })
 
   test('prints a warning as it says, with its code and its values', () => {

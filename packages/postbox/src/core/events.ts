@@ -47,6 +47,8 @@ export interface DispatchedEvent extends OfMessage {
 
 export interface AckedEvent extends OfMessage, Timed {
   readonly kind: 'acked'
+  /** Messages that its handler published with it; those that met a waiting timer are among them. */
+  readonly followOns: number
 }
 
 export interface RetriedEvent extends OfMessage, Timed {

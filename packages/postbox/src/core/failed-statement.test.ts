@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import {
   isDataError,
+  isLockTimeout,
   isOutcomeUnknown,
   isRefused,
   isWholesale,
   needsNewConnection,
+  type Writing,
 } from './failed-statement.ts'
 
 function wrapped(error: unknown, times: number): unknown {
@@ -35,6 +37,12 @@ const states: readonly (readonly [title: string, code: string, isDataError: bool
     ['a missing right', '42501', false, false],
     ['a read-only server', '25006', false, false],
     ['a transaction that failed before', '25P02', false, false],
+    // A password that is being changed must not throw away what was acknowledged.
+    ['a login that was refused', '28P01', false, false],
+    ['a role that may not log in', '28000', false, false],
+    ['a missing database', '3D000', false, false],
+    ['a missing schema', '3F000', false, false],
+    ['a configuration file that is wrong', 'F0000', false, false],
     ['an error of the server', 'XX000', false, false],
     ['a lost connection', '08006', false, true],
     ['a connection that could not be made', '08001', false, true],
@@ -98,6 +106,8 @@ describe('needsNewConnection', () => {
   })
 })
 
+const writings: readonly Writing[] = ['rows', 'named', 'follow-ons', 'burials']
+
 // Refused: waiting would not help. What is not is tried again whole, and nothing is claimed until it works.
 describe('isRefused', () => {
   test.each(states)('rows, %s (%s): only where a row is to blame', (_title, code, isData) => {
@@ -112,25 +122,33 @@ describe('isRefused', () => {
   )
 
   test.each(states)(
-    'names, %s (%s): by the row, or because somebody is about to take the name',
+    'named, %s (%s): by the row, or because somebody is about to take the name',
     (_title, code, isData) => {
-      expect(isRefused(failed(code), 'names')).toBe(isData || code === '55P03')
+      expect(isRefused(failed(code), 'named')).toBe(isData || code === '55P03')
     },
   )
 
-  test.each(['55006', '55000', '55P02'])('names, another thing that is in use (%s): no', (code) => {
-    expect(isRefused(failed(code), 'names')).toBe(false)
+  test.each(states)(
+    'follow-ons, %s (%s): by the row, where we may not insert, or because somebody is about to take the name',
+    (_title, code, isData) => {
+      expect(isRefused(failed(code), 'follow-ons')).toBe(isData || code === '42501' || code === '55P03')
+    },
+  )
+
+  test.each(['55006', '55000', '55P02'])('another thing that is in use (%s): no', (code) => {
+    expect(writings.map((writing) => isRefused(failed(code), writing))).toEqual(Array(4).fill(false))
   })
 
-  test.each(['rows', 'burials', 'names'] as const)('%s: what has no state was not refused', (of) => {
-    expect(isRefused(new Error('Connection terminated unexpectedly'), of)).toBe(false)
-    expect(isRefused(undefined, of)).toBe(false)
+  test.each(writings)('%s: what has no state was not refused', (writing) => {
+    expect(isRefused(new Error('Connection terminated unexpectedly'), writing)).toBe(false)
+    expect(isRefused(undefined, writing)).toBe(false)
   })
 
   test('sees through what was wrapped around the error', () => {
     expect(isRefused(wrapped(failed('23514'), 3), 'rows')).toBe(true)
     expect(isRefused(wrapped(failed('42501'), 3), 'burials')).toBe(true)
-    expect(isRefused(wrapped(failed('55P03'), 3), 'names')).toBe(true)
+    expect(isRefused(wrapped(failed('42501'), 3), 'follow-ons')).toBe(true)
+    expect(isRefused(wrapped(failed('55P03'), 3), 'named')).toBe(true)
   })
 })
 
@@ -147,5 +165,15 @@ describe('isWholesale', () => {
   test('not what has no state', () => {
     expect(isWholesale(new Error('42P01'))).toBe(false)
     expect(isWholesale(null)).toBe(false)
+  })
+})
+
+describe('isLockTimeout', () => {
+  test.each(states)('%s (%s): only a lock that was not had in time', (_title, code) => {
+    expect(isLockTimeout(failed(code))).toBe(code === '55P03')
+  })
+
+  test('sees through what was wrapped around the error', () => {
+    expect([isLockTimeout(wrapped(failed('55P03'), 3)), isLockTimeout(undefined)]).toEqual([true, false])
   })
 })

@@ -1,8 +1,22 @@
 import { sqlState, sqlStateOf } from './sql-state.ts'
 
 // What may pass by itself, or fails whatever the rows are: connections (08), transaction states (25: a server that became read-only),
-// conflicts (40), missing tables and rights (42), resources (53), locks (55), interventions (57), the system (58, XX).
-const passingClasses: readonly string[] = ['08', '25', '40', '42', '53', '55', '57', '58', 'XX']
+// logins, databases and schemas (28, 3D, 3F: a password that is being changed), conflicts (40), missing tables and rights (42), resources (53), locks (55), interventions (57), the system (58, XX).
+const passingClasses: readonly string[] = [
+  '08',
+  '25',
+  '28',
+  '3D',
+  '3F',
+  '40',
+  '42',
+  '53',
+  '55',
+  '57',
+  '58',
+  'F0',
+  'XX',
+]
 
 /** Whether a statement failed because of one of its rows, and the others would go through without it: bad data, a constraint, a trigger. */
 export function isDataError(error: unknown): boolean {
@@ -24,19 +38,26 @@ export function needsNewConnection(error: unknown): boolean {
   return isOutcomeUnknown(error) || sqlStateOf(error) === sqlState.readOnlyTransaction
 }
 
-const lockNotAvailable = '55P03'
+/** What a statement writes, as far as it matters to whether it is worth a second try. */
+export type Writing = 'rows' | 'named' | 'follow-ons' | 'burials'
 
 /**
- * Whether waiting would not help: a row is to blame, or (`burials`) the dead letters as they are: a table that is missing, a column,
- * a right. (`names`) A timer's name that somebody is about to take counts, too: the message can do without it.
+ * Whether waiting would not help: a row is to blame, or what goes with it. A burial is refused by dead letters that are missing, or others
+ * than they were; follow-ons, where we may not insert; the name of a timer, by somebody who is about to take it.
  */
-export function isRefused(error: unknown, of: 'rows' | 'burials' | 'names'): boolean {
-  const state = sqlStateOf(error)
-  if (of === 'burials' && isWholesale(error)) return true
-  return isDataError(error) || (of === 'names' && state === lockNotAvailable)
+export function isRefused(error: unknown, writing: Writing): boolean {
+  if (isDataError(error)) return true
+  if (writing === 'burials') return isWholesale(error)
+  if (writing === 'follow-ons' && sqlStateOf(error) === sqlState.insufficientPrivilege) return true
+  return writing !== 'rows' && isLockTimeout(error)
 }
 
 /** Whether it fails for every row alike, so that there is no use in looking for the one that is to blame: missing tables and rights. */
 export function isWholesale(error: unknown): boolean {
   return sqlStateOf(error)?.startsWith('42') === true
+}
+
+/** Whether somebody held a lock for longer than the statement may wait. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === sqlState.lockNotAvailable
 }

@@ -22,6 +22,7 @@ const inbound = {
     Tenant: 'blue',
     traceparent: '00-1',
     other: 'x',
+    Source: 'shop',
   },
 }
 
@@ -82,12 +83,20 @@ describe('the headers of a follow-on message', () => {
     [[], {}],
     [['tenant', 'TRACEPARENT'], { Tenant: 'blue', traceparent: '00-1' }],
     [['absent', 'other'], { other: 'x' }],
+    [['source', 'tenant'], { Source: 'shop', Tenant: 'blue' }],
   ])(
     'propagateHeaders: %j copies those that it names, whatever their case, as they are written',
     async (propagate, copied) => {
       await expect(storedHeaders(propagate)).resolves.toEqual({ ...copied, ...own })
     },
   )
+
+  test('propagateHeaders: true leaves out who published the message: the follow-on says who publishes it', async () => {
+    const publication = { queue: 'mails', body: 1, options: optionsOf(true) }
+    const { headers } = await makeDraft({ ...rules, source: 'mailer' }, publication)
+
+    expect([headers?.['source'], headers?.['Source']]).toEqual(['mailer', undefined])
+  })
 
   test.each<Propagate>([true, ['content-type', 'Correlation-Id']])(
     'propagateHeaders: %j copies neither the content type nor a correlation id that was replaced',

@@ -1,4 +1,4 @@
-import { contentTypeHeader, correlationIdHeader, type Headers } from './headers.ts'
+import { contentTypeHeader, correlationIdHeader, type Headers, sourceHeader } from './headers.ts'
 import type { Message } from './message.ts'
 import type { PublishOptions } from './publish-options.ts'
 import { isRecord } from './validate.ts'
@@ -42,7 +42,8 @@ function propagated(
       const lower = name.toLowerCase()
       if (lower === contentTypeHeader || lower === correlationIdHeader || ownNames.includes(lower))
         return false
-      return wanted === null || wanted.includes(lower)
+      // Who published the message is not who publishes what follows from it.
+      return wanted === null ? lower !== sourceHeader : wanted.includes(lower)
     }),
   )
 }

@@ -37,27 +37,32 @@ export interface Context<B extends Bodies = Bodies> extends DeliveryContext {
   ack(): void
   /** Runs it again later. Counts as a failed attempt, and obeys `maxAttempts`. */
   retry(options?: RetryOptions): void
-  /** Gives it up: it goes to the dead letters. */
-  reject(reason?: string): void
+  /** Gives it up: it goes to the dead letters. An error is described, a text recorded as it is. */
+  reject(reason?: string | Error): void
   /** Puts it back for later, as if it had not been delivered. */
   snooze(delayMs: number): void
   /**
-   * Publishes a follow-on message, in the statement that deletes this one: both or none. Dropped unless the message is acknowledged.
-   * Checked at once; the promise need not be awaited, but what is wrong with it fails the delivery.
+   * Publishes a follow-on message, in the statement that deletes this one: both or none. Dropped unless the message is acknowledged, and
+   * where it is a timer that waits already. Checked at once; the promise need not be awaited, but what is wrong with it fails the
+   * delivery. null: a middleware kept it back.
    */
-  publish<Q extends keyof B & string>(queue: Q, body: B[Q]['in'], options?: PublishOptions): Promise<FollowOn>
+  publish<Q extends keyof B & string>(
+    queue: Q,
+    body: B[Q]['in'],
+    options?: PublishOptions,
+  ): Promise<FollowOn | null>
 }
 
 /** What a handler of batches gets beside the messages: the same decisions, each for one of them. Those that are not decided are acknowledged. */
 export interface BatchContext<B extends Bodies = Bodies> extends DeliveryContext {
   ack(message: Message): void
   retry(message: Message, options?: RetryOptions): void
-  reject(message: Message, reason?: string): void
+  reject(message: Message, reason?: string | Error): void
   snooze(message: Message, delayMs: number): void
   publish<Q extends keyof B & string>(
     message: Message,
     followOn: { readonly queue: Q; readonly body: B[Q]['in']; readonly options?: PublishOptions },
-  ): Promise<FollowOn>
+  ): Promise<FollowOn | null>
 }
 
 /** The messages of one queue or of several: a union then, told apart by `queue`. */

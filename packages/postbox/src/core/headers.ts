@@ -7,6 +7,7 @@ export type Headers = Readonly<Record<string, string>>
 
 export const contentTypeHeader = 'content-type'
 export const correlationIdHeader = 'correlation-id'
+export const sourceHeader = 'source'
 
 /** The caller's headers, checked. The envelope's own names are told whatever their case; others stay as written. */
 export function readHeaders(headers: unknown): Map<string, string> {

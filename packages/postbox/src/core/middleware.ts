@@ -45,7 +45,8 @@ type Innermost<Extra, Answer> = (extras: readonly Extra[]) => Promise<Answer>
 
 /**
  * Runs `innermost` inside the skins, the first of which is the outermost; resolves with what that one answers. Nothing goes on behind the
- * caller's back: what a skin began by `next` is waited for, whether or not the skin does.
+ * caller's back: what a skin began by `next` is waited for, whether or not the skin does; and when it fails and the skin has not so much as
+ * listened, that is the failure of the whole: a forgotten `await` must not acknowledge what failed.
  */
 export async function compose<Call, Extra, Answer>(
   skins: readonly Skin<Call, Extra, Answer>[],
@@ -56,20 +57,73 @@ export async function compose<Call, Extra, Answer>(
     const skin = skins[index]
     if (skin === undefined) return innermost(extras)
     let isOpen = true
-    let inner: Promise<unknown> | null = null
-    try {
-      return await skin(call, (extra) => {
-        if (!isOpen) throw nextAgain()
-        isOpen = false
-        inner = enter(index + 1, extra === undefined ? extras : [...extras, extra])
-        return inner as Promise<Answer>
-      })
-    } finally {
+    const begun: Heard<unknown>[] = []
+    const next = (extra?: Extra): Promise<Answer> => {
+      if (!isOpen) throw nextAgain()
       isOpen = false
-      await Promise.allSettled([inner])
+      const inner = heard(enter(index + 1, extra === undefined ? extras : [...extras, extra]))
+      begun.push(inner)
+      return inner.promise as Promise<Answer>
     }
+    const [answer] = await Promise.allSettled([(async () => skin(call, next))()])
+    isOpen = false
+    const [inner] = begun
+    const [inside] = await Promise.allSettled([inner?.original])
+    if (answer.status === 'rejected') throw answer.reason
+    if (inside.status === 'rejected' && inner?.isHeard === false) throw inside.reason
+    return answer.value
   }
   return enter(0, [])
+}
+
+/** What a skin began by `next`. `isHeard`: somebody takes note of its failure: awaits it, returns it, or catches it. */
+interface Heard<T> {
+  readonly promise: Promise<T>
+  readonly original: Promise<T>
+  isHeard: boolean
+}
+
+function heard<T>(original: Promise<T>): Heard<T> {
+  const promise = new Listened<T>((resolve) => resolve(original))
+  const one: Heard<T> = { original, promise, isHeard: false }
+  promise.heard = () => {
+    one.isHeard = true
+  }
+  quieten(promise)
+  return one
+}
+
+/**
+ * Tells when its failure is taken note of, by itself or by what is made of it: `next().then(measure)` leaves it to whoever takes that. A
+ * native promise would be awaited without a call of its `then`; one of another class is not.
+ */
+class Listened<T> extends Promise<T> {
+  heard: () => void = () => {}
+  // biome-ignore lint/suspicious/noThenProperty: that is how one hears that somebody listens
+  override then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    const made = super.then(onFulfilled, onRejected) as Listened<A | B>
+    made.heard = this.heard
+    if (onRejected) this.heard()
+    else quieten(made)
+    return made
+  }
+  /** It passes the failure on, though it is asked for by a `then` that takes both ends. */
+  override finally(onFinally?: (() => void) | null): Promise<T> {
+    const { heard } = this
+    this.heard = () => {}
+    const made = super.finally(onFinally) as Listened<T>
+    this.heard = made.heard = heard
+    quieten(made)
+    return made
+  }
+}
+
+/** A failure that nobody takes note of is the whole's, and must not end the process besides. */
+function quieten(promise: Promise<unknown>): void {
+  Promise.prototype.then.call(promise, undefined, () => {})
 }
 
 /** The layers of one kind, bound to the object they belong to. */

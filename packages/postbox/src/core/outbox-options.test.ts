@@ -186,6 +186,12 @@ describe('resolveOutboxOptions', () => {
     },
   )
 
+  test.each([console, true])('a logger that is none is answered by the default (case %#)', (logger) => {
+    expect(resolve({ logger })).toThrow(
+      /^expected `logger` to be a function of one entry, or false \(console is the default: leave it out\), got /,
+    )
+  })
+
   test('says every problem of every level at once', () => {
     const options = {
       tabel: 'x',
@@ -199,8 +205,8 @@ describe('resolveOutboxOptions', () => {
       'unknown option `tabel` with value `"x"` (string): did you mean `table`?',
       'expected `wake` to be one of',
       'queue "orders": unknown option `bodi` with value `1` (number): did you mean `body`?',
-      'unknown option `deed`',
-      'expected `leaseMs`',
+      'unknown option `names.deed` with value `"x"` (string): did you mean `dead`?',
+      'expected `defaults.leaseMs`',
       'middleware[1]: unknown option `publsh` with value `1` (number): did you mean `publish`?',
       'middleware[1]: expected `consume` to be a function, got `2` (number)',
       'middleware[2]: expected it to be an object, got `null`',

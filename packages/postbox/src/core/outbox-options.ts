@@ -104,7 +104,10 @@ const shape = {
   describeError: callable,
   middleware: (value) => (Array.isArray(value) ? null : 'to be an array of { publish, consume }'),
   onEvent: callable,
-  logger: (value) => (value === false ? null : callable(value) && 'to be a function or false'),
+  logger: (value) =>
+    value === false
+      ? null
+      : callable(value) && 'to be a function of one entry, or false (console is the default: leave it out)',
   stopTimeoutMs: wholeNumber(0, 86_400_000),
 } satisfies Shape & Record<keyof OutboxSettingsInput | 'database', Check>
 
@@ -124,8 +127,10 @@ export function resolveOutboxOptions(given: OutboxSettingsInput): OutboxSettings
   const problems = [
     ...optionProblems(given, shape, 'the options of createOutbox'),
     ...nested(given?.queues, queueProblems),
-    ...nested(given?.names, (names) => optionProblems(names, namesShape, '`names`')),
-    ...nested(given?.defaults, (defaults) => optionProblems(defaults, subscribeShape, '`defaults`')),
+    ...nested(given?.names, (names) => optionProblems(names, namesShape, { within: 'names' })),
+    ...nested(given?.defaults, (defaults) =>
+      optionProblems(defaults, subscribeShape, { within: 'defaults' }),
+    ),
     ...middlewareProblems(given?.middleware),
   ]
   if (problems.length > 0) throw new OutboxError('OUTBOX_INVALID_OPTION', problems.join('; '))

@@ -3,7 +3,15 @@ import { OutboxError } from './errors.ts'
 import { ignoreRejection } from './ignore-rejection.ts'
 import { runtimeError } from './runtime-errors.ts'
 import { show } from './show.ts'
-import { type Check, expected, isRecord, optionProblems, type Shape, wholeNumber } from './validate.ts'
+import {
+  type Check,
+  expected,
+  isRecord,
+  optionProblems,
+  orNull,
+  type Shape,
+  wholeNumber,
+} from './validate.ts'
 
 /** A run that failed, as a retry policy sees it. */
 export interface Failure {
@@ -228,11 +236,4 @@ function assertPolicy(
     ...absent.map((name) => expected(name, shape[name]?.(undefined) ?? 'to be given', undefined)),
   ]
   if (problems.length > 0) throw new OutboxError('OUTBOX_INVALID_OPTION', problems.join('; '))
-}
-
-function orNull(check: Check): Check {
-  return (value) => {
-    const problem = value === null ? null : check(value)
-    return problem === null ? null : `${problem}, or null`
-  }
 }

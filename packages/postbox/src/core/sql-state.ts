@@ -6,6 +6,8 @@ export const sqlState = {
   readOnlyTransaction: '25006',
   queryCanceled: '57014',
   undefinedTable: '42P01',
+  insufficientPrivilege: '42501',
+  lockNotAvailable: '55P03',
 } as const
 
 /** The five characters that Postgres gave an error, found through whatever a client wrapped around it. Never throws. */

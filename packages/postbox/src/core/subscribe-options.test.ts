@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import * as policies from '../policies.ts'
 import { resolveSubscribeOptions } from './subscribe-options.ts'
 
 const never = (): null => null
@@ -146,13 +147,39 @@ describe('resolveSubscribeOptions', () => {
     expect(() => resolveSubscribeOptions(options as never)).toThrow(invalid)
   })
 
-  test('says which end of the ladder is wrong', () => {
-    const act = (pollMs: object) => () => resolveSubscribeOptions({ pollMs } as never)
+  const ladder = 'expected `pollMs` to be { min, max }, each a whole number from 1 to 3600000, got'
 
-    expect(act({ min: 0, max: 5 })).toThrow(
-      /expected `pollMs\.min` to be a whole number from 1 to 3600000, got `0`/,
-    )
-    expect(act({ min: 1 })).toThrow(/expected `pollMs\.max` to be a whole number/)
-    expect(act({ min: 6, max: 5 })).toThrow(/expected `pollMs` to have `min` not above `max`/)
+  test.each<[object, string]>([
+    [{ pollMs: 100 }, `${ladder} \`100\` (number). `],
+    [{ pollMs: { min: 0, max: 5 } }, `${ladder} \`{"min":0,"max":5}\` (object). `],
+    [{ pollMs: { min: 1 } }, `${ladder} \`{"min":1}\` (object). `],
+    [{ pollMs: { min: 6, max: 5 } }, 'expected `pollMs` to have `min` not above `max`, got `{"min":6'],
+    [
+      { maxDeliveries: 0 },
+      'expected `maxDeliveries` to be a whole number from 1 to 1000000, or null, got `0`',
+    ],
+    [{ retry: 5 }, 'expected `retry` to be a function, such as exponential({ … }), got `5` (number). '],
+  ])('says of %j what to give instead', (options, sentence) => {
+    expect(() => resolveSubscribeOptions(options)).toThrow(sentence)
+  })
+
+  test.each(Object.entries(policies))('%s itself, not called, is no retry policy', (name, make) => {
+    const act = (): unknown => resolveSubscribeOptions({ retry: make as never })
+
+    expect(act).toThrow(invalid)
+    expect(act).toThrow(`expected \`retry\` to be a policy (call it: ${name}(`)
+  })
+
+  test.each([
+    policies.exponential(),
+    policies.linear({ initialMs: 1, stepMs: 1 }),
+    policies.constant({ delayMs: 1 }),
+    policies.noRetry(),
+    policies.adr054(),
+    function exponential() {
+      return 1
+    },
+  ])('what they make is one, and so is a function of the same name (case %#)', (retry) => {
+    expect(resolveSubscribeOptions({ retry })).toMatchObject({ retry })
   })
 })

@@ -3,10 +3,10 @@ import {
   assertOptions,
   type Check,
   callable,
-  expected,
   isRecord,
   name,
   oneOf,
+  orNull,
   type Shape,
   wholeNumber,
 } from './validate.ts'
@@ -75,13 +75,19 @@ export interface SubscribeSettings {
   readonly pollMs: { readonly min: number; readonly max: number }
 }
 
+/**
+ * On every function that makes a policy: how it is called. Untyped code may give the function itself, and what that answers is no delay.
+ * A mark, and not the functions: a service that only publishes does not carry them.
+ */
+export const makesPolicy: unique symbol = Symbol.for('postbox.makes-policy') as never
+
 export const subscribeShape = {
   name: name(255),
   concurrency: wholeNumber(1, 10_000),
   leaseMs: wholeNumber(1_000, 86_400_000),
   timeoutMs: wholeNumber(1, 86_400_000),
-  retry: callable,
-  maxDeliveries: (value) => (value === null ? null : wholeNumber(1, 1_000_000)(value)),
+  retry: policyProblem,
+  maxDeliveries: orNull(wholeNumber(1, 1_000_000)),
   ack: oneOf('auto', 'reject-on-error', 'manual'),
   terminalErrors: listOf(classLike, 'classes'),
   classify: callable,
@@ -145,12 +151,15 @@ function listOf(each: Check, what: string, orElse = ''): Check {
       : `to be ${orElse}an array of ${what}`
 }
 
+function policyProblem(value: unknown): string | null {
+  if (typeof value !== 'function') return 'to be a function, such as exponential({ … })'
+  const call = (value as { readonly [makesPolicy]?: string })[makesPolicy]
+  return call === undefined ? null : `to be a policy (call it: ${call})`
+}
+
 function pollProblem(value: unknown): string | null {
-  const bounds = isRecord(value) ? value : {}
-  const { min, max } = bounds
-  const inMin = wholeNumber(1, 3_600_000)(min)
-  const inMax = wholeNumber(1, 3_600_000)(max)
-  if (inMin !== null) return `to be { min, max }: ${expected('pollMs.min', inMin, min)}`
-  if (inMax !== null) return `to be { min, max }: ${expected('pollMs.max', inMax, max)}`
+  const { min, max } = isRecord(value) ? value : {}
+  const problem = wholeNumber(1, 3_600_000)(min) ?? wholeNumber(1, 3_600_000)(max)
+  if (problem !== null) return 'to be { min, max }, each a whole number from 1 to 3600000'
   return (min as number) <= (max as number) ? null : 'to have `min` not above `max`'
 }

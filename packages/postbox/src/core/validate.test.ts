@@ -10,6 +10,7 @@ import {
   name,
   oneOf,
   optionProblems,
+  orNull,
   wholeNumber,
 } from './validate.ts'
 
@@ -46,6 +47,19 @@ describe('optionProblems', () => {
 
   test.each([null, 'text', 7, [], true, () => {}])('%j is no options object', (given) => {
     expect(optionProblems(given, shape, 'the options')).toHaveLength(1)
+  })
+
+  test('options of an option are named with it, also the whole of them', () => {
+    const within = { within: 'defaults' }
+
+    expect(optionProblems({ key: '', concurency: 5, colour: 1 }, shape, within)).toEqual([
+      'expected `defaults.key` to be a non-empty string, got `""` (string)',
+      'unknown option `defaults.concurency` with value `5` (number): did you mean `concurrency`?',
+      'unknown option `defaults.colour` with value `1` (number) (known: concurrency, key)',
+    ])
+    expect(optionProblems(5, shape, within)).toEqual([
+      'expected `defaults` to be an object, got `5` (number)',
+    ])
   })
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
@@ -153,6 +167,12 @@ describe('the small checks', () => {
     expect(oneOf('keep', 'replace')('keep')).toBeNull()
     expect(oneOf('keep', 'replace')('KEEP')).toBe("to be one of 'keep', 'replace'")
     expect(oneOf('keep', 'replace')(['keep'])).not.toBeNull()
+  })
+
+  test('orNull takes null, too, and says so', () => {
+    expect(orNull(callable)(null)).toBeNull()
+    expect(orNull(callable)(() => {})).toBeNull()
+    expect(orNull(callable)(undefined)).toBe('to be a function, or null')
   })
 
   test('callable takes functions and classes only', () => {

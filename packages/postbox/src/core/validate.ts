@@ -19,15 +19,22 @@ export function assertOptions(given: unknown, shape: Shape, place: string): void
   if (problems.length > 0) throw new OutboxError('OUTBOX_INVALID_OPTION', problems.join('; '))
 }
 
-export function optionProblems(given: unknown, shape: Shape, place: string): string[] {
-  if (!isRecord(given)) return [`expected ${place} to be an object, got ${show(given)}`]
+/** `within`: the option that they are the value of (`defaults`); each name begins with it, then. */
+export function optionProblems(
+  given: unknown,
+  shape: Shape,
+  place: string | { readonly within: string },
+): string[] {
+  const [whole, prefix] =
+    typeof place === 'string' ? [place, ''] : [`\`${place.within}\``, `${place.within}.`]
+  if (!isRecord(given)) return [`expected ${whole} to be an object, got ${show(given)}`]
   const inherited = Object.keys(shape).filter((name) => name in given)
   return [...new Set([...Object.keys(given), ...inherited])].flatMap((name) => {
     const value = given[name]
     const check = Object.hasOwn(shape, name) ? shape[name] : undefined
-    if (check === undefined) return [unknownOption(name, value, Object.keys(shape))]
+    if (check === undefined) return [unknownOption(prefix + name, value, { name, known: Object.keys(shape) })]
     const problem = value === undefined ? null : check(value)
-    return problem === null ? [] : [expected(name, problem, value)]
+    return problem === null ? [] : [expected(prefix + name, problem, value)]
   })
 }
 
@@ -50,6 +57,13 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 export function oneOf(...allowed: readonly string[]): Check {
   return (value) =>
     allowed.includes(value as string) ? null : `to be one of ${allowed.map((name) => `'${name}'`).join(', ')}`
+}
+
+export function orNull(check: Check): Check {
+  return (value) => {
+    const problem = value === null ? null : check(value)
+    return problem === null ? null : `${problem}, or null`
+  }
 }
 
 /** For a value that is checked elsewhere, with an error code of its own. */
@@ -76,8 +90,12 @@ export function assertValue(
   if (problem !== null) throw new OutboxError(code, expected(label, problem, value))
 }
 
-function unknownOption(given: string, value: unknown, known: readonly string[]): string {
-  const meant = suggest(given, known)
+function unknownOption(
+  given: string,
+  value: unknown,
+  { name, known }: { readonly name: string; readonly known: readonly string[] },
+): string {
+  const meant = suggest(name, known)
   const end = meant === undefined ? ` (known: ${known.join(', ')})` : `: did you mean \`${meant}\`?`
   return `unknown option \`${given}\` with value ${show(value)}${end}`
 }

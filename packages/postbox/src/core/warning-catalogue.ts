@@ -18,7 +18,10 @@ export const warningCatalogue = {
     level: 'warn',
     when: 'A retry policy allows any number of runs: a message may fail for ever.',
   },
-  reject_with_retry: { level: 'warn', when: 'A retry policy is given where failures are never retried.' },
+  reject_with_retry: {
+    level: 'warn',
+    when: 'A retry policy is given where errors reject: it is asked only after `context.retry()`.',
+  },
   idle_connection_lost: { level: 'warn', when: 'A connection of the pool broke while nobody used it.' },
   renewal_failed: { level: 'warn', when: 'Leases could not be renewed. It is tried again before they end.' },
   policy_failed: {
@@ -31,7 +34,7 @@ export const warningCatalogue = {
   },
   describe_failed: {
     level: 'warn',
-    when: '`describeError` threw, or answered with something that is no text. A fixed sentence was stored.',
+    when: '`describeError` threw, or answered with something that is no text. A fixed sentence is stored instead of the error.',
   },
   thrown_after_decision: {
     level: 'warn',

@@ -5,11 +5,12 @@ import { type Warning, warningsOf } from './warnings.ts'
 
 const custom: RetryPolicy = () => 1_000
 
-function warned(options: SubscribeOptions): readonly Warning[] {
+function warned(options: SubscribeOptions, kind: 'each' | 'batch' = 'each'): readonly Warning[] {
   return warningsOf({
     name: 'ship',
     queues: ['orders', 'refunds'],
     settings: resolveSubscribeOptions(options),
+    run: { kind },
   })
 }
 
@@ -46,6 +47,20 @@ describe('warningsOf', () => {
     ],
   ])('warns of %s', (_title, options, expected) => {
     expect(codes(options)).toEqual(expected)
+  })
+
+  test('is silent about rejecting with a policy where a batch is handled: its errors ask the policy', () => {
+    expect(warned({ ack: 'reject-on-error', retry: exponential() }, 'batch')).toEqual([])
+    expect(warned({ retry: exponential({ maxAttempts: null }) }, 'batch')).toHaveLength(1)
+  })
+
+  // It may come from `defaults`, where it cannot be left out.
+  test('is silenced by each of the two options that it advises', () => {
+    const rejecting = { ack: 'reject-on-error', retry: exponential() } as const
+
+    expect(warned(rejecting)[0]?.message).toContain("Give `ack: 'auto'` or `retry: noRetry()`.")
+    expect(warned({ ...rejecting, ack: 'auto' })).toEqual([])
+    expect(warned({ ...rejecting, retry: noRetry() })).toEqual([])
   })
 
   test('says whose options they are, and what to do', () => {

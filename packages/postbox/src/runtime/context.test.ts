@@ -89,7 +89,7 @@ describe('the context of one message', () => {
     const { context, extended } = contextOf(held)
     await context.lease.extend()
 
-    expect(extended).toEqual([held])
+    expect(extended).toEqual([[held]])
   })
 })
 
@@ -97,11 +97,19 @@ describe('a follow-on message', () => {
   test('answers with its id once it is checked, and is kept for the end of the delivery', async () => {
     const { context, member } = contextOf()
     const { publish } = context
-    const { id } = await publish('mails', { n: 1 }, { key: 'k' })
+    const { id } = (await publish('mails', { n: 1 }, { key: 'k' })) ?? {}
     const drafts = await Promise.all(member.followOns)
 
     expect(drafts).toEqual([expect.objectContaining({ id, queue: 'mails', key: 'k' })])
     expect(id).toMatch(/^0{8}-/)
+  })
+
+  test('answers with null when a middleware kept it back: there is no message of that id', async () => {
+    const { tools } = toolsOf({ middleware: [{ publish: async () => [null] }] })
+    const parts = { tools, subscription: subscriptionOf(each(() => {})) }
+    const member = createMember(leaseOf(), messageOf(leaseOf()), parts)
+
+    await expect(member.publish({ queue: 'mails', body: 1, options: undefined })).resolves.toBeNull()
   })
 
   test.each<[boolean | string[], Record<string, string>]>([
@@ -255,7 +263,7 @@ describe('the context of a batch', () => {
   test('a follow-on message belongs to the message that it is published for', async () => {
     const { context, members, messages } = batchContextOf(leasesUpTo(2))
     const options = { key: 'k' }
-    const { id } = await context.publish(messages[1]!, { queue: 'mails', body: 1, options })
+    const { id } = (await context.publish(messages[1]!, { queue: 'mails', body: 1, options })) ?? {}
     const drafts = await Promise.all(members.map(({ followOns }) => Promise.all(followOns)))
 
     expect(drafts).toEqual([[], [expect.objectContaining({ id, queue: 'mails', key: 'k' })]])
@@ -270,24 +278,46 @@ describe('the context of a batch', () => {
     expect(unhandled).toEqual([])
   })
 
-  test('lease.extend renews all of its leases', async () => {
+  test('lease.extend renews all of its leases at once', async () => {
     const helds = leasesUpTo(3)
     const { context, extended } = batchContextOf(helds)
     await context.lease.extend()
 
-    expect(extended).toEqual(helds)
+    expect(extended).toEqual([helds])
   })
 
-  test('lease.extend rejects when one of them is lost', async () => {
-    const helds = leasesUpTo(2)
-    const lost = new Error('lost')
-    const { tools } = toolsOf()
-    const extend = (held: Held): Promise<void> =>
-      held === helds[1] ? Promise.reject(lost) : Promise.resolve()
-    const parts = { tools: { ...tools, extend }, subscription: subscriptionOf(batch(() => {})) }
-    const { lease } = commonContext(helds, new AbortController().signal, parts)
+  test('a follow-on with a member that it does not have is refused, at once, and nothing is published', () => {
+    const { context, members, messages } = batchContextOf(leasesUpTo(2))
+    const misspelt = { queue: 'mails', body: 1, option: { delayMs: 5 } }
 
-    await expect(lease.extend()).rejects.toBe(lost)
+    expect(() => context.publish(messages[0]!, misspelt)).toThrow(
+      expect.objectContaining({
+        code: 'OUTBOX_INVALID_OPTION',
+        message: expect.stringMatching(/`option`.*did you mean `options`\?/),
+      }),
+    )
+    expect(members.flatMap(({ followOns }) => followOns)).toEqual([])
+  })
+
+  /** A context whose leases cannot be renewed. */
+  function losing(helds: readonly Held[], error: Error) {
+    const tools = { ...toolsOf().tools, extend: () => Promise.reject(error) }
+    const parts = { tools, subscription: subscriptionOf(batch(() => {})) }
+    return commonContext(helds, new AbortController().signal, parts).lease
+  }
+
+  test('lease.extend rejects when one of them is lost', async () => {
+    const lost = new Error('lost')
+
+    await expect(losing(leasesUpTo(2), lost).extend()).rejects.toBe(lost)
+  })
+
+  test('lease.extend that rejects and that nobody waits for is no unhandled rejection', async () => {
+    const unhandled = await unhandledWhile(async () => {
+      void losing(leasesUpTo(2), new Error('lost')).extend()
+    })
+
+    expect(unhandled).toEqual([])
   })
 
   test('its log says how many messages there are; with one alone, which', () => {

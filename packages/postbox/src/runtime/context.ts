@@ -8,6 +8,7 @@ import type { Draft, Message } from '../core/message.ts'
 import type { PublishOptions } from '../core/publish-options.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import { show } from '../core/show.ts'
+import { anything, assertOptions } from '../core/validate.ts'
 import type { Held } from './held.ts'
 import type { Subscription } from './subscription.ts'
 
@@ -16,8 +17,8 @@ export interface ContextTools {
   readonly log: Logger
   /** Checks and encodes a follow-on message; null: a middleware kept it back. */
   draft(input: Publication): Promise<Draft | null>
-  /** Renews a lease now; rejects when it is lost. */
-  extend(held: Held): Promise<void>
+  /** Renews leases now; rejects when one is lost. */
+  extend(helds: readonly Held[]): Promise<void>
 }
 
 /** One message in the hands of its handler. */
@@ -29,7 +30,7 @@ export interface Member {
   readonly followOns: Promise<Draft | null>[]
   /** All of them are. */
   isChecked(): boolean
-  publish(input: Publication): Promise<FollowOn>
+  publish(input: Publication): Promise<FollowOn | null>
   /** The delivery is over: what is said about it from now on comes too late. */
   close(): void
 }
@@ -54,7 +55,7 @@ export function createMember(
       if (isOver) return refuseLate(message, { tools, subscription })
       const draft = tools.draft({ queue, body, options: followOnOptions(message, propagate, options) })
       followOns.push(draft)
-      const answer = draft.then((made) => ({ id: made?.id ?? '' }))
+      const answer = draft.then((made) => (made === null ? null : { id: made.id }))
       const checked = (): void => void unchecked--
       unchecked++
       // What is wrong with it fails the delivery, whether the handler waits for it or not.
@@ -82,6 +83,8 @@ export function contextOfOne(member: Member, common: DeliveryContext): Context {
   })
 }
 
+const followOnShape = { queue: anything, body: anything, options: anything }
+
 /** The context of a handler of many. */
 export function contextOfMany(members: readonly Member[], common: DeliveryContext): BatchContext {
   const byMessage = new Map(members.map((member) => [member.message, member]))
@@ -99,6 +102,7 @@ export function contextOfMany(members: readonly Member[], common: DeliveryContex
     snooze: (message, delayMs) => of(message).decision.snooze(delayMs),
     // Not async: that would be another promise, which rejects unheard when the handler does not wait for it.
     publish: (message, followOn) => {
+      assertOptions(followOn, followOnShape, 'the follow-on message')
       const { queue, body, options } = { ...followOn }
       return of(message).publish({ queue, body, options })
     },
@@ -125,8 +129,11 @@ export function commonContext(
     signal,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     lease: {
-      async extend() {
-        await Promise.all(helds.map(tools.extend))
+      extend() {
+        const extended = tools.extend(helds)
+        // The signal tells of a lost lease, too: a handler that does not wait for this must not end the process.
+        extended.catch(() => {})
+        return extended
       },
     },
   }

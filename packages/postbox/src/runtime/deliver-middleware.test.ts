@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { batch, deliveryOf, each, leaseOf, leasesUpTo } from '../../../../tests/support/delivery-bench.ts'
+import {
+  batch,
+  deliveryOf,
+  each,
+  leaseOf,
+  leasesUpTo,
+  unhandledWhile,
+} from '../../../../tests/support/delivery-bench.ts'
 import type { Message } from '../core/message.ts'
 import type { Delivery, Middleware } from '../core/middleware.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { runtimeError } from '../core/runtime-errors.ts'
 
 const bad = new Error('bad')
 const ack: Outcome = { kind: 'ack', followOns: [] }
@@ -127,6 +135,32 @@ describe('the middleware of a delivery', () => {
     )
 
     await expect(one()).resolves.toMatchObject({ kind: 'reject', isSaid: true })
+  })
+
+  // A forgotten `await` would acknowledge what failed.
+  test('one that does not wait for the handler does not acknowledge what it throws', async () => {
+    const consume: Middleware['consume'] = (_, next) => void next()
+    const { one } = deliveryOf(
+      each(() => Promise.reject(bad)),
+      {},
+      { middleware: [{ consume }] },
+    )
+    const outcomes: Outcome[] = []
+    const unhandled = await unhandledWhile(async () => outcomes.push(await one()))
+
+    expect([outcomes, unhandled]).toEqual([[{ kind: 'fail', error: bad, isShared: false }], []])
+  })
+
+  test('a handler that a stop interrupts within it is interrupted, though it returns', async () => {
+    const { one, controller } = deliveryOf(
+      each(() => {
+        controller.abort(runtimeError('OUTBOX_STOPPING', 'the outbox stops'))
+      }),
+      { ack: 'manual' },
+      { middleware: [{ consume: (_, next) => next() }] },
+    )
+
+    await expect(one()).resolves.toEqual({ kind: 'interrupt' })
   })
 
   test.each(['auto', 'reject-on-error', 'manual'] as const)(

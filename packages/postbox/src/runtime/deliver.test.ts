@@ -214,6 +214,23 @@ describe('a handler that a stop interrupts', () => {
     },
   )
 
+  test.each<[Ack, Outcome]>([
+    ['auto', ack],
+    ['reject-on-error', ack],
+    // It is asked to decide, and had no time to.
+    ['manual', { kind: 'interrupt' }],
+  ])('ack: %s, one that returns undecided because it was told to: %j', async (mode, outcome) => {
+    const { one, controller } = deliveryOf(
+      each((_, { signal }) => untilAborted(signal).catch(() => {})),
+      { ack: mode },
+    )
+    const delivered = one()
+    await idle()
+    controller.abort(stopping)
+
+    await expect(delivered).resolves.toEqual(outcome)
+  })
+
   test('one that throws something else because of it is interrupted, too', async () => {
     const { one, controller } = deliveryOf(
       each((_, { signal }) => untilAborted(signal).catch(() => Promise.reject(bad))),

@@ -6,6 +6,7 @@ import { contentTypeHeader, correlationIdHeader } from '../core/headers.ts'
 import type { Lease } from '../core/lease.ts'
 import type { Message } from '../core/message.ts'
 import { compose, type Delivery, type Middleware } from '../core/middleware.ts'
+import { ofMessage } from '../core/of-message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
@@ -19,7 +20,6 @@ import {
   type Member,
 } from './context.ts'
 import type { Held } from './held.ts'
-import { ofMessage } from './settle-reports.ts'
 import type { Subscription } from './subscription.ts'
 
 export interface DeliveryTools extends ContextTools {
@@ -104,12 +104,16 @@ async function within(
   delivery: Delivery,
   handle: () => Promise<unknown>,
 ): Promise<Ended> {
-  if (consumeSkins.length === 0) return { kind: 'returned', value: await handle() }
+  if (consumeSkins.length === 0) return returned(await handle(), delivery)
   let ended: Ended = { kind: 'answered' }
   await compose<Delivery, never, void>(consumeSkins, delivery, async () => {
-    ended = { kind: 'returned', value: await handle() }
+    ended = returned(await handle(), delivery)
   })
   return ended
+}
+
+function returned(value: unknown, { context }: Delivery): Ended {
+  return { kind: 'returned', value, isInterrupted: isStopping(context.signal) }
 }
 
 /** A handler that is out of time has failed, whether it listens to its signal or not: it must not keep its slot for ever. */

@@ -1,4 +1,5 @@
 // Path 5/7 · dispatch: leases → handlers → outcomes, no more at once than the subscription allows.
+import { ofMessage } from '../core/of-message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { averaged, type Measured, prefetchFor } from '../core/prefetch.ts'
 import { isExhausted } from '../core/settlement.ts'
@@ -6,7 +7,6 @@ import { type DeliveryTools, deliver } from './deliver.ts'
 import type { Failpoint } from './failpoint.ts'
 import type { Desk } from './hand.ts'
 import type { Held } from './held.ts'
-import { ofMessage } from './settle-reports.ts'
 import type { Signals } from './signals.ts'
 import type { Subscription } from './subscription.ts'
 import { createUnits } from './units.ts'

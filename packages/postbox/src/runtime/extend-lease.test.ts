@@ -4,7 +4,7 @@ import { fakeClock } from '../../../../tests/support/fake-clock.ts'
 import { LeaseLostError } from '../core/errors.ts'
 import { resolveNames } from '../sql/names.ts'
 import type { Statement } from '../sql/statement.ts'
-import { extendLease } from './extend-lease.ts'
+import { extendNow } from './extend-lease.ts'
 import type { Lane } from './lane.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
@@ -32,10 +32,13 @@ function benchOf(answers: readonly (readonly string[] | Error)[], busy: () => vo
   }
 }
 
-describe('extendLease', () => {
+const seqsOf = ({ values }: Statement<unknown>): string[] =>
+  (JSON.parse(values[0] as string) as { seq: string }[]).map(({ seq }) => seq)
+
+describe('extendNow', () => {
   test('renews the lease for its whole length, proved by its token', async () => {
     const { parts, sent, namesSent } = benchOf([['7']])
-    await extendLease(parts, leaseOf({ seq: '7', token: 'mine' }))
+    await extendNow(parts, [leaseOf({ seq: '7', token: 'mine' })])
 
     expect(namesSent()).toEqual(['extend_leases'])
     expect(JSON.parse(sent[0]!.values[0] as string)).toEqual([{ seq: '7', token: 'mine', leaseMs: 30_000 }])
@@ -44,7 +47,7 @@ describe('extendLease', () => {
   test('it ends a whole length after the statement was sent: not after it was asked for, not after the answer', async () => {
     const held = leaseOf()
     const { parts, clock } = benchOf([['1']], () => clock.advance(1_000))
-    await extendLease(parts, held)
+    await extendNow(parts, [held])
 
     expect([held.deadline, clock.now()]).toEqual([1_000 + 30_000, 1_400])
   })
@@ -52,7 +55,7 @@ describe('extendLease', () => {
   test('a renewal that came meanwhile and lasts longer is not shortened', async () => {
     const held = leaseOf()
     held.deadline = 99_000
-    await extendLease(benchOf([['1']]).parts, held)
+    await extendNow(benchOf([['1']]).parts, [held])
 
     expect(held.deadline).toBe(99_000)
   })
@@ -60,7 +63,7 @@ describe('extendLease', () => {
   test('a row that is locked, by its own transaction say, is still held: it ends when it would have', async () => {
     const held = leaseOf({ seq: '7', token: 'mine' })
     const { parts, sent, namesSent } = benchOf([[], ['7']])
-    await extendLease(parts, held)
+    await extendNow(parts, [held])
 
     expect([namesSent(), held.deadline]).toEqual([['extend_leases', 'holds_leases'], 30_000])
     expect(sent[1]!.values).toEqual(['{7}', '{mine}'])
@@ -69,7 +72,7 @@ describe('extendLease', () => {
   test('rejects when somebody else has it, and says which', async () => {
     const held = leaseOf({ seq: '7' })
     const { parts, namesSent } = benchOf([[], []])
-    const extending = extendLease(parts, held)
+    const extending = extendNow(parts, [held])
 
     await expect(extending).rejects.toBeInstanceOf(LeaseLostError)
     await expect(extending).rejects.toThrow('the lease on message id-7 of "orders" was taken over')
@@ -81,7 +84,7 @@ describe('extendLease', () => {
     held.isLost = true
     const { parts, sent } = benchOf([['1'], ['1']])
 
-    await expect(extendLease(parts, held)).rejects.toMatchObject({ code: 'OUTBOX_LEASE_LOST' })
+    await expect(extendNow(parts, [held])).rejects.toMatchObject({ code: 'OUTBOX_LEASE_LOST' })
     expect(sent).toEqual([])
   })
 
@@ -91,7 +94,7 @@ describe('extendLease', () => {
       held.isLost = true
     })
 
-    await expect(extendLease(parts, held)).rejects.toMatchObject({ code: 'OUTBOX_LEASE_LOST' })
+    await expect(extendNow(parts, [held])).rejects.toMatchObject({ code: 'OUTBOX_LEASE_LOST' })
     expect([sent, held.deadline]).toEqual([[], 30_000])
   })
 
@@ -102,8 +105,48 @@ describe('extendLease', () => {
       const held = leaseOf()
       const { parts } = benchOf([...Array(at).fill([]), gone])
 
-      await expect(extendLease(parts, held)).rejects.toBe(gone)
+      await expect(extendNow(parts, [held])).rejects.toBe(gone)
       expect([held.deadline, held.isLost]).toEqual([30_000, false])
     },
   )
+
+  test('one that is lost while it is asked whether it is still held is lost, whatever the answer', async () => {
+    const held = leaseOf()
+    let asked = 0
+    const { parts, namesSent } = benchOf([[], ['1']], () => {
+      held.isLost = ++asked === 2
+    })
+
+    await expect(extendNow(parts, [held])).rejects.toBeInstanceOf(LeaseLostError)
+    expect(namesSent()).toEqual(['extend_leases', 'holds_leases'])
+  })
+
+  test('several are renewed by one statement, and only those that were are longer in hand', async () => {
+    const helds = ['1', '2', '3'].map((seq) => leaseOf({ seq }))
+    const { parts, sent, namesSent, clock } = benchOf([['1', '3'], ['2']], () => clock.advance(1_000))
+    await extendNow(parts, helds)
+
+    expect(namesSent()).toEqual(['extend_leases', 'holds_leases'])
+    expect(seqsOf(sent[0]!)).toEqual(['1', '2', '3'])
+    // Whether it is still held is asked only for the one that was not renewed.
+    expect(sent[1]!.values[0]).toBe('{2}')
+    expect(helds.map(({ deadline }) => deadline)).toEqual([31_000, 30_000, 31_000])
+  })
+
+  test('of several, one that is lost is left out of the statement; the others are renewed, and it is said', async () => {
+    const helds = ['1', '2', '3'].map((seq) => leaseOf({ seq }))
+    helds[1]!.isLost = true
+    const { parts, sent, clock } = benchOf([['1', '3']], () => clock.advance(1_000))
+
+    await expect(extendNow(parts, helds)).rejects.toThrow('the lease on message id-2 of "orders"')
+    expect(sent.map(seqsOf)).toEqual([['1', '3']])
+    expect(helds.map(({ deadline }) => deadline)).toEqual([31_000, 30_000, 31_000])
+  })
+
+  test('of several, the first that somebody else has is said', async () => {
+    const helds = ['1', '2', '3'].map((seq) => leaseOf({ seq }))
+    const { parts } = benchOf([['1'], ['2']])
+
+    await expect(extendNow(parts, helds)).rejects.toThrow('the lease on message id-3 of "orders"')
+  })
 })

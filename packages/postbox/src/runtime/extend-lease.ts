@@ -11,20 +11,37 @@ export interface ExtendParts {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** Renews one lease now, for its handler. Rejects when it is lost; the row may be locked by the handler's own transaction, which keeps it, too. */
-export async function extendLease({ lane, names, clock }: ExtendParts, held: Held): Promise<void> {
-  const { lease, leaseMs } = held
-  const fence = { seq: lease.seq, token: lease.token }
+/**
+ * Renews the leases of a delivery now, for its handler. Rejects when one is lost; a row may be locked by the handler's own transaction,
+ * which keeps it, too.
+ */
+export async function extendNow({ lane, names, clock }: ExtendParts, helds: readonly Held[]): Promise<void> {
   let sentAt = 0
   const rows = await lane.run(() => {
     sentAt = clock.now()
-    return held.isLost ? null : extendLeases(names, [{ ...fence, leaseMs }])
+    const ours = helds.filter(({ isLost }) => !isLost)
+    return ours.length === 0 ? null : extendLeases(names, ours.map(extensionOf))
   })
-  if (rows.length > 0) {
-    held.deadline = Math.max(held.deadline, sentAt + leaseMs)
-    return
-  }
-  const still = held.isLost ? [] : await lane.run(holdsLeases(names, [fence]))
-  if (still.length === 0)
-    throw new LeaseLostError(`the lease on message ${lease.id} of "${lease.queue}" was taken over`)
+  const extended = new Set(rows.map(({ seq }) => seq))
+  for (const held of helds)
+    if (extended.has(held.lease.seq)) held.deadline = Math.max(held.deadline, sentAt + held.leaseMs)
+  const missing = helds.filter(({ lease, isLost }) => isLost || !extended.has(lease.seq))
+  if (missing.length > 0) await assertHeld({ lane, names }, missing)
+}
+
+async function assertHeld(
+  { lane, names }: Pick<ExtendParts, 'lane' | 'names'>,
+  missing: readonly Held[],
+): Promise<void> {
+  const asked = missing.filter(({ isLost }) => !isLost)
+  const still = asked.length === 0 ? [] : await lane.run(holdsLeases(names, asked.map(extensionOf)))
+  const seqs = new Set(still.map(({ seq }) => seq))
+  const lost = missing.find(({ lease, isLost }) => isLost || !seqs.has(lease.seq))
+  if (lost === undefined) return
+  const { id, queue } = lost.lease
+  throw new LeaseLostError(`the lease on message ${id} of "${queue}" was taken over`)
+}
+
+function extensionOf({ lease, leaseMs }: Held): { seq: string; token: string; leaseMs: number } {
+  return { seq: lease.seq, token: lease.token, leaseMs }
 }

@@ -316,7 +316,7 @@ describe('what the rules of a subscription make of an outcome', () => {
       'describe_failed',
       {},
       throwing,
-      '`describeError` is broken: the error was not recorded',
+      '`describeError` is broken: a sentence was recorded in place of the error',
       { write: 'reschedule', thrown: bad },
     ],
   ])('%s: told once, with the message and what went wrong, and what is decided is written', (...given) => {

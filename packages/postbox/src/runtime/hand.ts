@@ -1,13 +1,14 @@
 import { classifyError } from '../core/classify.ts'
 import type { describerOf } from '../core/describe-error.ts'
+import { LeaseLostError } from '../core/errors.ts'
 import type { Teller, WarningCode } from '../core/events.ts'
+import { ofMessage } from '../core/of-message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { defaultRetry } from '../core/retry.ts'
 import { type Judged, type Settlement, type SettleRules, settle } from '../core/settlement.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
 import type { Clock } from './clock.ts'
 import { databaseTime, type Held } from './held.ts'
-import { ofMessage } from './settle-reports.ts'
 import type { Settler } from './settler.ts'
 import type { Settling } from './settling.ts'
 import type { Subscription } from './subscription.ts'
@@ -42,9 +43,11 @@ export interface HandParts {
 
 export function createHand(parts: HandParts): Hand {
   const held = new Set<Held>()
+  const bySeq = new Map<string, Held>()
   const waiting: (() => void)[] = []
   const letGo = (one: Held): void => {
     held.delete(one)
+    if (bySeq.get(one.lease.seq) === one) bySeq.delete(one.lease.seq)
     if (held.size > 0) return
     for (const tell of waiting.splice(0)) tell()
     parts.emptied()
@@ -52,7 +55,12 @@ export function createHand(parts: HandParts): Hand {
   return {
     held,
     hold(claimed) {
-      for (const one of claimed) held.add(one)
+      for (const one of claimed) {
+        const older = bySeq.get(one.lease.seq)
+        if (older !== undefined) loseToOurselves(older, parts.teller)
+        bySeq.set(one.lease.seq, one)
+        held.add(one)
+      }
     },
     desk: (subscription) => createDesk(subscription, parts, letGo),
     untilEmpty: () =>
@@ -61,6 +69,17 @@ export function createHand(parts: HandParts): Hand {
         else waiting.push(resolve)
       }),
   }
+}
+
+/** Its lease had ended before it could be renewed, and we have claimed it again: whatever becomes of the first delivery is not written. */
+function loseToOurselves(older: Held, teller: Teller): void {
+  // Of what is being written, that write tells.
+  if (older.isLost || older.isEnding) return
+  const { id, queue } = older.lease
+  older.isLost = true
+  older.abort(new LeaseLostError(`the lease on message ${id} of "${queue}" ended, and it was claimed again`))
+  const lost = { phase: 'running', mayHaveLanded: false, durationMs: null } as const
+  teller.tell({ kind: 'lease_lost', ...ofMessage(older.lease), ...lost })
 }
 
 function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: Held) => void): Desk {
@@ -116,7 +135,7 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
 const troubleTexts: Partial<Record<WarningCode, string>> = {
   policy_failed: 'the retry policy is broken: there is no other run',
   classify_failed: '`classify` is broken: the usual rules were asked',
-  describe_failed: '`describeError` is broken: the error was not recorded',
+  describe_failed: '`describeError` is broken: a sentence was recorded in place of the error',
 }
 
 function rulesOf(

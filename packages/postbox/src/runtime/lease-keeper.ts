@@ -1,13 +1,13 @@
 import { compareSeq } from '../core/batching.ts'
 import { LeaseLostError } from '../core/errors.ts'
 import type { Teller, Told } from '../core/events.ts'
+import { ofMessage } from '../core/of-message.ts'
 import { extendLeases, holdsLeases } from '../sql/extend-leases.ts'
 import type { Names } from '../sql/names.ts'
 import type { Clock } from './clock.ts'
 import { type Failpoint, sent } from './failpoint.ts'
 import type { Held } from './held.ts'
 import type { Lane } from './lane.ts'
-import { ofMessage } from './settle-reports.ts'
 import { createSleeper, type Sleeper } from './sleeper.ts'
 
 export interface LeaseKeeperParts {

@@ -19,8 +19,8 @@ const logged: readonly Kind[] = [failed, dead]
 
 describe('what is told of a write that landed', () => {
   test.each<[kind: Kind, event: object]>([
-    [acked, { kind: 'acked' }],
-    [followed, { kind: 'acked' }],
+    [acked, { kind: 'acked', followOns: 0 }],
+    [followed, { kind: 'acked', followOns: 1 }],
     [released, { kind: 'released' }],
     [snoozed, { kind: 'snoozed', delayMs: 7.5 }],
     [failed, { kind: 'retried', delayMs: 5.4, error: thrown }],

@@ -1,6 +1,7 @@
 import type { BatchKind, SettlementBatch } from '../core/batching.ts'
 import type { LeaseLostEvent, OfMessage, Teller, Told } from '../core/events.ts'
 import type { Lease } from '../core/lease.ts'
+import { ofMessage } from '../core/of-message.ts'
 import type { Settlement } from '../core/settlement.ts'
 import { unreachable } from '../core/unreachable.ts'
 import type { Pending } from './settling.ts'
@@ -90,7 +91,7 @@ function writtenEvent({ settlement, durationMs }: Pending): Told {
   const about = { ...ofMessage(settlement.lease), durationMs }
   switch (settlement.write) {
     case 'delete':
-      return { kind: 'acked', ...about }
+      return { kind: 'acked', ...about, followOns: settlement.followOns.length }
     case 'release':
       return { kind: 'released', ...about }
     case 'snooze':
@@ -118,11 +119,6 @@ function lostEvent(
 
 function isLogged({ write }: Settlement): boolean {
   return write === 'reschedule' || write === 'bury'
-}
-
-/** What every event about a message says; whoever handles its queue is added on the way. */
-export function ofMessage({ queue, id, seq, attempt, deliveries }: Lease): Omit<OfMessage, 'handler'> {
-  return { queue, id, seq, attempt, deliveries }
 }
 
 function placeOf({ queue, id, seq }: Lease): Pick<OfMessage, 'queue' | 'id' | 'seq'> {

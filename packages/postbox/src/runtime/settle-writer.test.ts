@@ -5,26 +5,22 @@ import {
   refusal,
   type Sent,
   scriptedSettler,
-  settled,
 } from '../../../../tests/support/scripted-settler.ts'
-import { acked, dead, failed, followed, released, snoozed } from '../../../../tests/support/settlements.ts'
+import {
+  acked,
+  dead,
+  failed,
+  followed,
+  followOn,
+  leaseOf,
+  released,
+  snoozed,
+} from '../../../../tests/support/settlements.ts'
+import type { Settlement } from '../core/settlement.ts'
 
 const timer = { timerId: 'daily' }
 const goingBack = [released, snoozed, failed]
 const taking = refusal('55P03')
-const taken = [refusal('23505'), taking]
-
-/** What is told of a message that is tried again by itself. */
-const postponedOf = (seq: string, delayMs: number) => ({
-  kind: 'settle_failed',
-  write: 'follow',
-  messages: 1,
-  error: taking,
-  delayMs,
-  queue: 'orders',
-  id: `id-${seq}`,
-  seq,
-})
 
 /** Each statement as its seqs, and whether timers take their names back by it. */
 const namedSummary = (sent: readonly Sent[]): string[] =>
@@ -51,11 +47,11 @@ describe('timers that go back', () => {
     },
   )
 
-  test.each(taken)('do without a name that is taken, and the neighbours keep theirs (%s)', async (error) => {
+  test('do without a name that is taken, and the neighbours keep theirs', async () => {
     for (const kind of goingBack) {
       const { settle, sent, answerAll, told, ended, clock, looks } = scriptedSettler({ isHeard: false })
       await settle(['1', '2', '3', '4'].map((seq) => kind(seq, timer)))
-      await answerAll(({ seqs, isNamed }) => (isNamed && seqs.includes('3') ? error : null))
+      await answerAll(({ seqs, isNamed }) => (isNamed && seqs.includes('3') ? refusal('23505') : null))
 
       expect(namedSummary(sent)).toEqual([
         'named 1 2 3 4',
@@ -65,6 +61,20 @@ describe('timers that go back', () => {
         'unnamed 3',
         'named 4',
       ])
+      expect(ended).toEqual(['1', '2', '3', '4'])
+      expect(told.filter(({ kind: name }) => name !== 'retried')).toEqual([])
+      expect([clock.asked, looks]).toEqual([[], [false]])
+    }
+  })
+
+  // By halves, everybody would wait a little for each of them.
+  test('all do without, at once, when somebody is about to take the name of one', async () => {
+    for (const kind of goingBack) {
+      const { settle, sent, answerAll, told, ended, clock, looks } = scriptedSettler({ isHeard: false })
+      await settle(['1', '2', '3', '4'].map((seq) => kind(seq, timer)))
+      await answerAll(({ seqs, isNamed }) => (isNamed && seqs.includes('3') ? taking : null))
+
+      expect(namedSummary(sent)).toEqual(['named 1 2 3 4', 'unnamed 1 2 3 4'])
       expect(ended).toEqual(['1', '2', '3', '4'])
       expect(told.filter(({ kind: name }) => name !== 'retried')).toEqual([])
       expect([clock.asked, looks]).toEqual([[], [false]])
@@ -138,7 +148,7 @@ describe('what follows a message', () => {
     expect(settler.settled).toMatchObject({ acked: 2, lost: 0 })
   })
 
-  test.each(['23514', '23505', '22021', 'P0001'].map(refusal))(
+  test.each(['23514', '23505', '22021', 'P0001', '42501'].map(refusal))(
     'and is refused holds nobody: nothing is stuck, nothing sleeps (%s)',
     async (error) => {
       const { settle, sent, clock, looks, written } = scriptedSettler()
@@ -150,7 +160,8 @@ describe('what follows a message', () => {
     },
   )
 
-  test.each([cut, ...['40001', '42P01', '42501', '53100'].map(refusal)])(
+  // A password that is being changed (28), a lock that has nothing to do with a name (55).
+  test.each([cut, ...['40001', '42P01', '53100', '28P01', '3D000', '55P03'].map(refusal)])(
     'is tried again whole with what passes (%s)',
     async (error) => {
       const { settle, sent, summary, pass, written } = scriptedSettler()
@@ -164,101 +175,15 @@ describe('what follows a message', () => {
     },
   )
 
-  // Somebody has inserted a timer of that name, and not committed yet.
-  test('and waits for a name that is about to be taken is tried again after 1 s and 2 s; the third time it is refused', async () => {
-    const { settle, sent, summary, pass, clock, told, written, looks } = scriptedSettler()
-    await settle([followed('1')])
-    await sent[0]!.fail(taking)
-    await pass(999)
-    const early = sent.length
-    await pass(1)
-    await sent[1]!.fail(taking)
-    await pass(2_000)
-    const before = { ...written }
-    await sent[2]!.fail(taking)
+  // It is missing for every row: there is nobody to look for.
+  test('and may not be inserted is refused whole, not by halves', async () => {
+    const { settle, sent, summary, written } = scriptedSettler()
+    const error = refusal('42501')
+    await settle([followed('1'), followed('2')])
+    await sent[0]!.fail(error)
 
-    expect([early, summary()]).toEqual([1, Array(3).fill('delete_with_follow_ons 1')])
-    expect(clock.asked).toEqual([1_000, 2_000])
-    expect(told).toEqual([1_000, 2_000].map((delayMs) => postponedOf('1', delayMs)))
-    expect([before, written]).toEqual([{}, { 1: { kind: 'refused', error: taking } }])
-    expect([clock.left, looks.includes(true)]).toEqual([[], false])
-  })
-
-  test('and waits for a name is written as any other once that is free', async () => {
-    const { settle, sent, pass, told, written, settler } = scriptedSettler()
-    await settle([followed('1')])
-    await sent[0]!.fail(taking)
-    await pass(1_000)
-    await sent[1]!.answer()
-
-    expect(told.slice(1)).toMatchObject([{ kind: 'acked', seq: '1' }])
-    expect([written, settler.settled.acked]).toEqual([{ 1: { kind: 'over' } }, 1])
-  })
-
-  test('and waits for a name is found by halves: the others are written, and go on meanwhile', async () => {
-    const { settle, summary, answerAll, told, ended, looks } = scriptedSettler({ isHeard: false })
-    await settle(['1', '2', '3', '4'].map((seq) => followed(seq)))
-    await answerAll(({ seqs }) => (seqs.includes('3') ? taking : null))
-    await settle([acked('5'), followed('6')])
-    await answerAll()
-
-    const halves = ['1 2 3 4', '1 2', '3 4', '3', '4'].map((seqs) => `delete_with_follow_ons ${seqs}`)
-    expect(summary()).toEqual([...halves, 'delete_acked 5', 'delete_with_follow_ons 6'])
-    expect(told).toEqual([postponedOf('3', 1_000)])
-    expect([ended, looks.includes(true)]).toEqual([['1', '2', '4', '5', '6'], false])
-  })
-
-  test('and waits for a name counts its own tries: a newer one that joins it is not refused with it', async () => {
-    const { settle, sent, summary, pass, answerAll, written, told } = scriptedSettler()
-    await settle([followed('1')])
-    await sent[0]!.fail(taking)
-    await pass(1_000)
-    await sent[1]!.fail(taking)
-    // Meanwhile something else is written, so that both wait for its end.
-    await settle([acked('9')])
-    await pass(2_000)
-    await settle([followed('2')])
-    await sent[2]!.answer()
-    await answerAll(() => taking)
-
-    expect(summary().slice(3)).toEqual(['1 2', '1', '2'].map((seqs) => `delete_with_follow_ons ${seqs}`))
-    expect(written).toEqual({ 1: { kind: 'refused', error: taking }, 9: { kind: 'over' } })
-    expect(told.at(-1)).toEqual(postponedOf('2', 1_000))
-  })
-
-  test('and has waited for a name is refused at once by whatever stays wrong', async () => {
-    const { settle, sent, pass, written, clock } = scriptedSettler()
-    await settle([followed('1')])
-    await sent[0]!.fail(taking)
-    await pass(1_000)
-    await sent[1]!.fail(badRow)
-
-    expect([written, clock.left]).toEqual([{ 1: { kind: 'refused', error: badRow } }, []])
-  })
-
-  test('and waits for a name is not refused by what passes: that counts for nothing', async () => {
-    const { settle, sent, summary, pass, written } = scriptedSettler()
-    await settle([followed('1')])
-    for (let tries = 0; tries < 5; tries++) {
-      await sent[tries]!.fail(tries === 2 ? taking : refusal('40001'))
-      await pass(30_000)
-    }
-    await sent[5]!.answer()
-
-    expect(summary()).toHaveLength(6)
-    expect(written).toEqual({ 1: { kind: 'over' } })
-  })
-
-  test('and waits for a name does not delay a stop: it is tried and refused without waiting', async () => {
-    const { settle, sent, giveUp, answerAll, written, clock } = scriptedSettler()
-    await settle([followed('1')])
-    await sent[0]!.fail(taking)
-    giveUp.abort()
-    await settled()
-    await answerAll(() => taking)
-
-    expect([sent.length, clock.left]).toEqual([3, []])
-    expect(written).toEqual({ 1: { kind: 'refused', error: taking } })
+    expect(summary()).toEqual(['delete_with_follow_ons 1 2'])
+    expect(written).toEqual({ 1: { kind: 'refused', error }, 2: { kind: 'refused', error } })
   })
 
   test('is given up with its message when a stop cannot wait: not refused, so not settled anew', async () => {
@@ -269,5 +194,46 @@ describe('what follows a message', () => {
 
     expect(written).toEqual({ 1: { kind: 'over' } })
     expect(told[1]).toMatchObject({ kind: 'settle_failed', write: 'follow', seq: '1', delayMs: null })
+  })
+})
+
+// What a statement carries is one text, which has an end: no use in sending it, nor in trying again.
+describe('what cannot be made a statement of', () => {
+  const tooLong = new RangeError('Invalid string length')
+  const endless = {
+    toJSON() {
+      throw tooLong
+    },
+  } as never
+  const tooLarge = (seq: string): Settlement => ({
+    write: 'delete',
+    lease: leaseOf(seq),
+    followOns: [{ ...followOn, headers: endless }],
+  })
+
+  test('is found by halves and refused: the others are written, and nothing is stuck', async () => {
+    const { settle, summary, answerAll, written, looks, clock } = scriptedSettler()
+    await settle([followed('1'), followed('2'), tooLarge('3'), followed('4')])
+    await answerAll()
+
+    expect(summary()).toEqual(['1 2', '4'].map((seqs) => `delete_with_follow_ons ${seqs}`))
+    expect(written).toMatchObject({
+      1: { kind: 'over' },
+      2: { kind: 'over' },
+      3: { kind: 'refused', error: tooLong },
+      4: { kind: 'over' },
+    })
+    expect([looks.includes(true), clock.asked]).toEqual([false, []])
+  })
+
+  test('and publishes nothing is given up, and reported once', async () => {
+    const { settle, summary, answerAll, told, ended, looks } = scriptedSettler({ isHeard: false })
+    await settle([released('1'), { ...failed('2', timer), error: endless } as Settlement])
+    await answerAll()
+
+    expect(summary()).toEqual(['release_leases 1'])
+    const end = { kind: 'settle_failed', write: 'reschedule', seq: '2', error: tooLong, delayMs: null }
+    expect(told).toMatchObject([end])
+    expect([ended, looks.includes(true)]).toEqual([['1', '2'], false])
   })
 })

@@ -1,7 +1,15 @@
 import { halves, mostRefusals, type SettlementBatch } from '../core/batching.ts'
-import { isDataError, isOutcomeUnknown, isRefused, isWholesale } from '../core/failed-statement.ts'
+import {
+  isLockTimeout,
+  isOutcomeUnknown,
+  isRefused,
+  isWholesale,
+  type Writing,
+} from '../core/failed-statement.ts'
 import { reconnectDelayMs } from '../core/pacing.ts'
+import { findBuried } from '../sql/find-buried.ts'
 import type { Names } from '../sql/names.ts'
+import type { Statement } from '../sql/statement.ts'
 import type { Wake } from '../sql/wake.ts'
 import type { Clock } from './clock.ts'
 import { type Failpoint, sent } from './failpoint.ts'
@@ -9,6 +17,7 @@ import type { Lane } from './lane.ts'
 import type { Reports } from './settle-reports.ts'
 import { statementOf } from './settle-statements.ts'
 import type { Pending, Written } from './settling.ts'
+import { createSignals } from './signals.ts'
 
 export interface WriterParts {
   readonly lane: Pick<Lane, 'run'>
@@ -26,6 +35,8 @@ export interface WriterDesk {
   readonly reports: Reports
   /** Nothing can be written at the moment. */
   stuck(error: unknown): void
+  /** The database has taken it, or said that it never will. */
+  answered(): void
   /** It has to be written once more. */
   again(entry: Pending): void
 }
@@ -38,15 +49,28 @@ const over: Written = { kind: 'over' }
  * Writes a batch, whatever it takes. A row that is to blame must not hold the others: it is found by halves, and becomes something else.
  * Whatever else fails may pass: the whole is tried again, ever later, until it is written or given up.
  */
-export function createWriter(parts: WriterParts, { reports, stuck, again }: WriterDesk) {
+export function createWriter(parts: WriterParts, { reports, stuck, answered, again }: WriterDesk) {
+  const pauses = createSignals(parts.giveUp)
+  // A lock that has nothing to do with a name, as that of a migration, is soon given up.
+  const isRefusedFor = (batch: Batch, error: unknown): boolean =>
+    isLockTimeout(error) ? batch.isNamed : isRefused(error, writingOf(batch, parts.deadLetters))
   const write = async (batch: Batch): Promise<void> => {
+    const statement = attempt(() => statementOf(batch, parts))
+    // Too large a text, say: no use in sending it again.
+    if ('error' in statement) return writeRefused(batch, statement.error)
     let mayHaveLanded = false
     for (let failures = 1; ; failures++) {
       try {
-        reports.written(batch, await send(parts, batch), mayHaveLanded)
+        const rows = await send(parts, statement.value)
+        reports.written(
+          batch,
+          mayHaveLanded ? [...rows, ...(await landed(parts, batch))] : rows,
+          mayHaveLanded,
+        )
+        answered()
         return tell(batch, over)
       } catch (error) {
-        if (isRefused(error, refusableOf(batch, parts.deadLetters))) return await writeRefused(batch, error)
+        if (isRefusedFor(batch, error)) return await writeRefused(batch, error)
         mayHaveLanded ||= isOutcomeUnknown(error)
         stuck(error)
         if (parts.giveUp.aborted) return giveUp(batch, error)
@@ -57,18 +81,25 @@ export function createWriter(parts: WriterParts, { reports, stuck, again }: Writ
     }
   }
   const writeRefused = async (batch: Batch, error: unknown): Promise<void> => {
+    answered()
+    // Not by halves: everybody would wait a little for each of them.
+    if (batch.isNamed && isLockTimeout(error)) return withoutNames(batch, error)
     if (batch.entries.length > 1 && !isWholesale(error)) {
       for (const half of halves(batch)) await write(half)
-    } else if (batch.isNamed) await write({ ...batch, isNamed: false })
-    else if (batch.kind === 'follow') followLater(batch, error)
+    } else if (batch.kind === 'follow') tell(batch, { kind: 'refused', error })
+    else if (batch.isNamed) await write({ ...batch, isNamed: false })
     else if (batch.kind === 'bury') writeLater(batch, error)
     else giveUp(batch, error)
   }
-  /** Somebody is about to take the name of a timer that it arms: that is over soon, as a rule. Whatever else is wrong stays wrong. */
-  const followLater = (batch: Batch, error: unknown): void => {
-    const isLast = batch.entries.every(({ refusals }) => refusals + 1 >= mostRefusals)
-    if (isDataError(error) || isLast) tell(batch, { kind: 'refused', error })
-    else writeLater(batch, error)
+  /** Somebody is about to take a timer's name, and that may take him long. What goes back can do without; what arms one is tried again. */
+  const withoutNames = async (batch: Batch, error: unknown): Promise<void> => {
+    if (batch.kind !== 'follow') return write({ ...batch, isNamed: false })
+    const isLast = ({ refusals }: Pending): boolean => refusals + 1 >= mostRefusals
+    const others = batch.entries.filter((entry) => !isLast(entry))
+    tell({ ...batch, entries: batch.entries.filter(isLast) }, { kind: 'refused', error })
+    // In smaller batches, so that those who have nothing to do with it get through.
+    for (const entry of others) entry.maxBatch = Math.ceil(batch.entries.length / 4)
+    writeLater({ ...batch, entries: others }, error)
   }
   /** The others go on meanwhile; its lease is kept, so that its handler is not run again. A burial that is refused too often becomes a quarantine. */
   const writeLater = ({ kind, entries }: Batch, error: unknown): void => {
@@ -76,7 +107,7 @@ export function createWriter(parts: WriterParts, { reports, stuck, again }: Writ
       entry.refusals++
       const delayMs = entry.refusals < mostRefusals ? 1_000 * 2 ** (entry.refusals - 1) : 0
       reports.postponed(kind, entry, { error, delayMs })
-      void parts.clock.sleep(delayMs, parts.giveUp).then(() => again(entry))
+      void pauses.during(({ signal }) => parts.clock.sleep(delayMs, signal)).then(() => again(entry))
     }
   }
   const giveUp = (batch: Batch, error: unknown): void => {
@@ -86,11 +117,28 @@ export function createWriter(parts: WriterParts, { reports, stuck, again }: Writ
   return write
 }
 
-async function send(parts: WriterParts, batch: Batch): Promise<readonly { readonly seq: string }[]> {
-  if (parts.failpoint) await parts.failpoint.reach('before_flush')
-  const rows = await sent(parts.lane.run(statementOf(batch, parts)), parts.failpoint, 'flush_sent')
-  if (parts.failpoint) await parts.failpoint.reach('after_flush')
+type Rows = readonly { readonly seq: string }[]
+
+async function send({ lane, failpoint }: WriterParts, statement: Statement<Rows[number]>): Promise<Rows> {
+  if (failpoint) await failpoint.reach('before_flush')
+  const rows = await sent(lane.run(statement), failpoint, 'flush_sent')
+  if (failpoint) await failpoint.reach('after_flush')
   return rows
+}
+
+/** What an earlier try has buried, though its answer was lost: an alert depends on it. Where we cannot see it, it may have landed. */
+async function landed({ lane, names, deadLetters }: WriterParts, { kind, entries }: Batch): Promise<Rows> {
+  if (kind !== 'bury' || deadLetters !== 'table') return []
+  const leases = entries.map(({ settlement: { lease } }) => lease)
+  return lane.run(findBuried(names, leases)).catch(() => [])
+}
+
+function attempt<T>(work: () => T): { readonly value: T } | { readonly error: unknown } {
+  try {
+    return { value: work() }
+  } catch (error) {
+    return { error }
+  }
 }
 
 /** As soon as its own statement is through, or a row that is gone would be renewed. */
@@ -98,10 +146,8 @@ function tell({ entries }: Batch, written: Written): void {
   for (const entry of entries) entry.done(written)
 }
 
-function refusableOf(
-  { kind, isNamed }: Batch,
-  deadLetters: 'table' | 'discard',
-): 'rows' | 'burials' | 'names' {
-  if (isNamed || kind === 'follow') return 'names'
+function writingOf({ kind, isNamed }: Batch, deadLetters: 'table' | 'discard'): Writing {
+  if (kind === 'follow') return 'follow-ons'
+  if (isNamed) return 'named'
   return kind === 'bury' && deadLetters === 'table' ? 'burials' : 'rows'
 }

@@ -105,14 +105,43 @@ describe('the breaker', () => {
     expect(scripted.looks).not.toContain(true)
   })
 
-  test('closes when the engine gives up what it opened for: there is nothing left to write', async () => {
+  // Nothing has shown that the database takes writes again: a claim would take messages that nobody can settle.
+  test('stays open when all that it opened for is given up', async () => {
     const scripted = scriptedSettler()
     const { settle, sent, giveUp, settler } = scripted
     giveUp.abort()
-    await settle([acked('1')])
+    await settle([acked('1'), failed('2')])
     await sent[0]!.fail(cut)
+    await sent[1]!.fail(cut)
+
+    expect(breakerOf(scripted)).toEqual([{ kind: 'breaker_opened', error: cut }])
+    expect([settler.isStuck, scripted.looks]).toEqual([true, [true, true]])
+  })
+
+  test.each([
+    ['written', null],
+    ['refused', badRow],
+  ])('closes when one of those is %s: the database answers', async (_, error) => {
+    const scripted = scriptedSettler()
+    const { settle, sent, giveUp, settler } = scripted
+    giveUp.abort()
+    await settle([acked('1'), failed('2')])
+    await sent[0]!.fail(cut)
+    await (error === null ? sent[1]!.answer() : sent[1]!.fail(error))
 
     expect(breakerOf(scripted)).toEqual([{ kind: 'breaker_opened', error: cut }, { kind: 'breaker_closed' }])
     expect(settler.isStuck).toBe(false)
+  })
+
+  test('what was written before it opened does not close it', async () => {
+    const scripted = scriptedSettler()
+    const { settle, sent, giveUp, settler } = scripted
+    await settle([acked('1')])
+    await sent[0]!.answer()
+    giveUp.abort()
+    await settle([acked('2')])
+    await sent[1]!.fail(cut)
+
+    expect([breakerOf(scripted).length, settler.isStuck]).toEqual([1, true])
   })
 })

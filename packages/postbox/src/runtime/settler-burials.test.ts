@@ -151,6 +151,79 @@ describe('a burial that the dead letters refuse', () => {
   })
 })
 
+// An alert depends on it: that the lease may be lost is not what it has to say.
+describe('a burial whose answer was lost', () => {
+  const kindsOf = (told: readonly { readonly kind: string }[]): string[] =>
+    told
+      .map(({ kind }) => kind)
+      .filter((kind) => kind !== 'settle_failed' && kind !== 'breaker_opened' && kind !== 'breaker_closed')
+
+  /** Two, whose first answer is cut off. */
+  async function lost(deadLetters: 'table' | 'discard' = 'table') {
+    const scripted = scriptedSettler({ deadLetters })
+    await scripted.settle([dead('1'), dead('2')])
+    await scripted.sent[0]!.fail(cut)
+    await scripted.pass(100)
+    return scripted
+  }
+
+  test('is looked for among the dead letters, and told as dead if it lies there', async () => {
+    const { sent, summary, told, settler, ended } = await lost()
+    await sent[1]!.answer([])
+    const before = kindsOf(told)
+    await sent[2]!.answer()
+
+    expect(summary()).toEqual(['bury_dead 1 2', 'bury_dead 1 2', 'find_buried 1 2'])
+    expect([before, kindsOf(told)]).toEqual([[], ['dead', 'dlq_written', 'dead', 'dlq_written']])
+    expect([settler.settled.dead, settler.settled.lost, ended]).toEqual([2, 0, ['1', '2']])
+  })
+
+  test('is told once when the second try wrote it', async () => {
+    const { sent, told, settler } = await lost()
+    await sent[1]!.answer(['1'])
+    await sent[2]!.answer(['1', '2'])
+
+    expect(kindsOf(told)).toEqual(['dead', 'dlq_written', 'dead', 'dlq_written'])
+    expect(settler.settled).toMatchObject({ dead: 2, lost: 0 })
+  })
+
+  test('and that does not lie there had lost its lease', async () => {
+    const { sent, told, settler } = await lost()
+    await sent[1]!.answer([])
+    await sent[2]!.answer(['2'])
+
+    expect(told.find(({ kind }) => kind === 'lease_lost')).toMatchObject({ seq: '1', mayHaveLanded: true })
+    expect(settler.settled).toMatchObject({ dead: 1, lost: 1 })
+  })
+
+  // What the second try wrote is written: it must not be tried, refused or given up for want of a look.
+  test.each([cut, refusal('42501'), badRow])(
+    'is over though one cannot look: it may have landed (%s)',
+    async (error) => {
+      const { sent, told, settler, ended } = await lost()
+      await sent[1]!.answer(['1'])
+      await sent[2]!.fail(error)
+
+      expect(kindsOf(told)).toEqual(['dead', 'dlq_written', 'lease_lost'])
+      expect(told.find(({ kind }) => kind === 'lease_lost')).toMatchObject({ seq: '2', mayHaveLanded: true })
+      expect([sent.length, ended, settler.isStuck]).toEqual([3, ['1', '2'], false])
+    },
+  )
+
+  test('is not looked for when the try before was refused, or where there are no dead letters', async () => {
+    const refused = scriptedSettler()
+    await refused.settle([dead('1')])
+    await refused.sent[0]!.fail(refusal('40001'))
+    await refused.pass(100)
+    await refused.sent[1]!.answer([])
+    const discarded = await lost('discard')
+    await discarded.sent[1]!.answer([])
+
+    expect([...refused.sent, ...discarded.sent].filter(({ name }) => name === 'find_buried')).toEqual([])
+    expect([refused.ended, discarded.ended]).toEqual([['1'], ['1', '2']])
+  })
+})
+
 describe('a quarantine', () => {
   /** Burials that were refused three times: what is sent next marks them dead where they are. */
   async function quarantined(...seqs: readonly string[]) {

@@ -34,6 +34,7 @@ export function createSettler(parts: SettlerParts): Settler {
   let waiting: Pending[] = []
   let isFlushing = false
   let isStuck = false
+  let hasAnswered = false
 
   const stuck = (error: unknown): void => {
     if (!isStuck) teller.tell({ kind: 'breaker_opened', error })
@@ -49,7 +50,10 @@ export function createSettler(parts: SettlerParts): Settler {
     waiting.push(entry)
     if (!isFlushing) void flushAll()
   }
-  const write = createWriter(parts, { reports, stuck, again: enqueue })
+  const answered = (): void => {
+    hasAnswered = true
+  }
+  const write = createWriter(parts, { reports, stuck, answered, again: enqueue })
   const flushAll = async (): Promise<void> => {
     isFlushing = true
     // Those that ended in the same turn of the event loop go together.
@@ -57,9 +61,10 @@ export function createSettler(parts: SettlerParts): Settler {
     while (waiting.length > 0) {
       const entries = waiting
       waiting = []
+      hasAnswered = false
       for (const batch of batchesOf(entries)) await write(batch)
       // Only now: what is still to be written may have outlived its lease, and a claim would take our own messages again.
-      unstuck()
+      if (hasAnswered) unstuck()
     }
     isFlushing = false
   }

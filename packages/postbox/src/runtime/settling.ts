@@ -14,5 +14,6 @@ export type Written = { readonly kind: 'over' } | { readonly kind: 'refused'; re
 /** A settlement on its way into the table. */
 export interface Pending extends Entry, Settling {
   refusals: number
+  maxBatch: number
   done(written: Written): void
 }

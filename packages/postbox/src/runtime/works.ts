@@ -11,7 +11,7 @@ import { type Clock, systemClock } from './clock.ts'
 import type { ContextTools } from './context.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { extendLease } from './extend-lease.ts'
+import { extendNow } from './extend-lease.ts'
 import type { Failpoint } from './failpoint.ts'
 import { createHand, type Hand } from './hand.ts'
 import type { Held } from './held.ts'
@@ -123,7 +123,7 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const engine: Engine = createEngine({ ...shared, claimer: createClaimer(shared), waker, settler, hand })
   const signals = createSignals(phases.abandon)
   const keeperSleeper = createSleeper(clock)
-  const extend = (held: Held): Promise<void> => extendLease(shared, held)
+  const extend = (helds: readonly Held[]): Promise<void> => extendNow(shared, helds)
   const consumeSkins = skinsOf(parts.middleware, 'consume')
   const tools = { clock, teller, log, consumeSkins, draft, extend }
   return {

@@ -9,9 +9,9 @@ import { replayDeadLetter } from './replay-dead-letter.ts'
 const names = resolveNames({ schema: 'a "b', table: 'c; --' })
 const id = '01890000-0000-7000-8000-00000000000a'
 const hostile = `'; drop table x; --`
-const page = resolveDeadLetterPage({
+const resolved = resolveDeadLetterPage({
   queue: hostile,
-  reason: hostile,
+  reason: 'rejected',
   key: hostile,
   search: hostile,
   since: new Date(0),
@@ -19,6 +19,8 @@ const page = resolveDeadLetterPage({
   limit: 7,
   after: '5-d-3',
 })
+// Whatever the options let through: the text does not depend on them.
+const page = { ...resolved, query: { ...resolved.query, reason: hostile } }
 
 const statements = [
   listDeadLetters(names, page),

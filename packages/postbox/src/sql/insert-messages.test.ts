@@ -80,6 +80,14 @@ describe('insertMessage', () => {
     expect(text).toContain('due_at = coalesce(excluded.due_at, statement_timestamp())')
     expect(text).toMatch(/where m\.lease_token is null\s+returning/)
   })
+
+  test('a timer that is replaced begins anew: nothing is left of the runs and the failures of the one before', () => {
+    const [, set = ''] = one({ conflict: 'replace' }).text.match(/do update\s+set ([\s\S]*?)\n\s+where/) ?? []
+    const cleared = ['first_attempt_at', 'last_attempt_at', 'last_error', 'fired_timer_id', 'failure_history']
+
+    for (const column of cleared) expect(set).toContain(`${column} = null`)
+    expect(set).toContain('attempts = 0, deliveries = 0')
+  })
 })
 
 describe('insertMessages', () => {

@@ -5,6 +5,7 @@ import { cancelTimer } from './cancel-timer.ts'
 import { type ClaimedQueue, claimMessages } from './claim-messages.ts'
 import { countMessages } from './count-messages.ts'
 import { extendLeases, holdsLeases } from './extend-leases.ts'
+import { findBuried } from './find-buried.ts'
 import { insertMessage, insertMessages } from './insert-messages.ts'
 import { beginReadCommitted, commit, readIsolation, rollback, setReadCommitted } from './isolation.ts'
 import { markTransaction, readMark } from './mark-transaction.ts'
@@ -45,6 +46,7 @@ function carrying(text: string, given = names): Statement<unknown>[] {
     peekPending(given, { queue: text, limit: 10, mark: text }),
     extendLeases(given, [{ seq: text, token: text, leaseMs: 1 }]),
     holdsLeases(given, [{ seq: text, token: text }]),
+    findBuried(given, [{ seq: text, id: text }]),
     countMessages(given, [text], 10),
   ]
 }
@@ -89,7 +91,8 @@ describe('every statement', () => {
   })
 
   test('quotes schema and table, with quotes and upper case in them', () => {
-    for (const { text } of carrying('orders', quoted)) expect(text).toContain('"My ""Schema"."Out\\box"')
+    for (const { text } of carrying('orders', quoted))
+      expect(text).toMatch(/"My ""Schema"\."Out\\box(_dead)?"/)
   })
 
   test('names the channel of a schema with a backslash as an escaped literal', () => {
@@ -102,7 +105,8 @@ describe('every statement', () => {
 
   // A client that knows the type of a parameter encodes for it: text is what it was given.
   test('declares what it is given as text before anything is made of it, numbers aside', () => {
-    const all = [...settling(names, '1'), ...sleeping('q'), extendLeases(names, []), holdsLeases(names, [])]
+    const asking = [extendLeases(names, []), holdsLeases(names, []), findBuried(names, [])]
+    const all = [...settling(names, '1'), ...sleeping('q'), ...asking]
     const declared = (text: string): string[] => text.match(/\$\d+::\w+/g) ?? []
 
     for (const { text } of all) expect(declared(text).join()).toMatch(/^(\$\d::text,?)+$/)
@@ -119,6 +123,10 @@ describe('every statement', () => {
       ...settling(names, '1', count),
       extendLeases(names, leases),
       holdsLeases(names, leases),
+      findBuried(
+        names,
+        leases.map(() => ({ seq: '1', id: uuid })),
+      ),
       lieDown(names, queues),
       countMessages(names, queues, 10),
       claimMessages(names, { token: uuid, queues: queues.map((queue) => wanted(queue)) }),
@@ -250,6 +258,19 @@ describe('the other statements', () => {
     expect(text).toMatch(/order by "public"\."outbox"\.seq\s+limit \$2::int$/)
     expect(text).not.toMatch(/for (update|share)/)
     expect(values).toEqual([null, 10, 'm'])
+  })
+
+  // A message that is published anew, or replayed, has another seq: it is not the one that was buried.
+  test('what was buried is told by id and place, as text, without a lock', () => {
+    const leases = [{ seq: '7', id: uuid, token: 'not sent', body: 'not sent' }]
+    const { text, values } = findBuried(names, leases)
+
+    expect(text).toMatch(
+      /join "public"\."outbox_dead" as d\s+on d\.id = s\.id\s+and d\.original_seq = s\.seq$/,
+    )
+    expect(text).toMatch(/^\s*select d\.original_seq::text as seq\s/)
+    expect(text).not.toMatch(/for (update|share)/)
+    expect(values).toEqual([JSON.stringify([{ seq: '7', id: uuid }])])
   })
 
   test('the state of the schema is asked for by names that Postgres parses', () => {

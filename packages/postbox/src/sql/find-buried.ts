@@ -1,0 +1,19 @@
+import type { Names } from './names.ts'
+import type { Statement } from './statement.ts'
+
+/** Which messages lie among the dead letters already, told by id and place: a look, at what a burial may have written before its answer was lost. */
+export function findBuried(
+  names: Names,
+  messages: readonly { readonly seq: string; readonly id: string }[],
+): Statement<{ readonly seq: string }> {
+  return {
+    name: 'find_buried',
+    text: `
+select d.original_seq::text as seq
+  from jsonb_to_recordset($1::text::jsonb) as s(seq bigint, id uuid)
+  join ${names.dead} as d
+    on d.id = s.id
+   and d.original_seq = s.seq`,
+    values: [JSON.stringify(messages.map(({ seq, id }) => ({ seq, id })))],
+  }
+}

@@ -75,14 +75,6 @@ describe('createDecision', () => {
     expect(decision.outcome).toEqual(outcome)
   })
 
-  test('decisions can be taken out of their object', () => {
-    const decision = createDecision()
-    const { snooze } = decision
-    snooze(3)
-
-    expect(decision.outcome).toEqual({ kind: 'snooze', delayMs: 3 })
-  })
-
   const longestMs = 36_525 * 86_400_000
 
   test.each([0, 0.5, longestMs])('%d milliseconds are accepted', (ms) => {

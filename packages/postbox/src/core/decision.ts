@@ -31,36 +31,44 @@ const textOrError: Check = (value) =>
 const retryShape = { afterMs: duration, error: anything }
 
 export function createDecision(): Decision {
-  let outcome: Outcome | null = null
-  let isOver = false
-  const record = (given: Outcome): void => {
-    if (!isOver) outcome ??= given
+  return new Recorded()
+}
+
+/** A class: there is one for each message, and most are never asked for anything. */
+class Recorded implements Decision {
+  outcome: Outcome | null = null
+  #isOver = false
+
+  ack(): void {
+    this.#record({ kind: 'ack', followOns: [] })
   }
-  return {
-    get outcome() {
-      return outcome
-    },
-    ack: () => record({ kind: 'ack', followOns: [] }),
-    retry(options) {
-      // It has no members that could be misspelt, and would be lost without a word.
-      if (options instanceof Error) {
-        const sentence = `expected the options of retry to be { afterMs, error }, got ${show(options)}: give it as \`error\``
-        throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
-      }
-      assertOptions(options, retryShape, 'the options of retry')
-      record({ kind: 'retry', afterMs: options?.afterMs ?? null, error: options?.error })
-    },
-    reject(reason = 'rejected by its handler') {
-      assertValue('OUTBOX_INVALID_OPTION', { label: 'reason', check: textOrError, value: reason })
-      record({ kind: 'reject', error: reason, isSaid: typeof reason === 'string' })
-    },
-    snooze(delayMs) {
-      assertValue('OUTBOX_INVALID_OPTION', { label: 'delayMs', check: duration, value: delayMs })
-      record({ kind: 'snooze', delayMs })
-    },
-    close() {
-      isOver = true
-    },
+
+  retry(options?: RetryOptions): void {
+    // It has no members that could be misspelt, and would be lost without a word.
+    if (options instanceof Error) {
+      const sentence = `expected the options of retry to be { afterMs, error }, got ${show(options)}: give it as \`error\``
+      throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
+    }
+    assertOptions(options, retryShape, 'the options of retry')
+    this.#record({ kind: 'retry', afterMs: options?.afterMs ?? null, error: options?.error })
+  }
+
+  reject(reason: string | Error = 'rejected by its handler'): void {
+    assertValue('OUTBOX_INVALID_OPTION', { label: 'reason', check: textOrError, value: reason })
+    this.#record({ kind: 'reject', error: reason, isSaid: typeof reason === 'string' })
+  }
+
+  snooze(delayMs: number): void {
+    assertValue('OUTBOX_INVALID_OPTION', { label: 'delayMs', check: duration, value: delayMs })
+    this.#record({ kind: 'snooze', delayMs })
+  }
+
+  close(): void {
+    this.#isOver = true
+  }
+
+  #record(given: Outcome): void {
+    if (!this.#isOver) this.outcome ??= given
   }
 }
 

@@ -41,7 +41,7 @@ const rules: fc.Arbitrary<SettleRules> = fc
     retry,
     classify: () => ({ value: verdict }),
     describe: (error) => ({ value: isSilent ? null : describeError(error) }),
-    endedAt: new Date(0),
+    endedAt: () => new Date(0),
     random: () => 0.5,
   }))
 

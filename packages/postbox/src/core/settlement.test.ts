@@ -22,7 +22,7 @@ function rulesWith(given: Partial<SettleRules> = {}): SettleRules {
     retry: () => 1_000,
     classify: () => ({ value: 'transient' }),
     describe: (error) => ({ value: describeError(error) }),
-    endedAt,
+    endedAt: () => endedAt,
     random: () => 0.5,
     ...given,
   }

@@ -52,7 +52,7 @@ export interface SettleRules {
   classify(error: unknown): Judged<Verdict>
   describe(error: unknown): Judged<string | null>
   /** When the run ended, by the database's clock. */
-  readonly endedAt: Date
+  endedAt(): Date
   /** In [0, 1). */
   readonly random: () => number
 }
@@ -116,11 +116,12 @@ interface Retry {
 }
 
 function retry(lease: Lease, { error, afterMs, isShared = false }: Retry, rules: SettleRules): Decided {
+  const lastAttemptAt = rules.endedAt()
   const next = nextDelay(rules.retry, {
     attempt: lease.attempt,
     error,
-    firstAttemptAt: lease.firstAttemptAt ?? rules.endedAt,
-    lastAttemptAt: rules.endedAt,
+    firstAttemptAt: lease.firstAttemptAt ?? lastAttemptAt,
+    lastAttemptAt,
     random: rules.random,
   })
   const broken = next.kind === 'broken' ? [{ code: 'policy_failed', error: next.error } as const] : []

@@ -64,9 +64,10 @@ export function foundOf(found: QueueFound, { token, sentAt, receivedAt }: Answer
   }
 }
 
-function leaseOf(row: MessageRow, claim: Pick<Lease, 'token' | 'claimedAt'>): Lease {
+// Member by member, here and wherever something is made for each message: spreading an object made deliveries a fifth slower.
+function leaseOf(row: MessageRow, { token, claimedAt }: Pick<Lease, 'token' | 'claimedAt'>): Lease {
   return {
-    ...claim,
+    token,
     id: row.id,
     seq: row.seq,
     queue: row.queue,
@@ -78,6 +79,7 @@ function leaseOf(row: MessageRow, claim: Pick<Lease, 'token' | 'claimedAt'>): Le
     deliveries: Number(row.deliveries),
     createdAt: dateFrom(row.created),
     firstAttemptAt: row.first === null ? null : dateFrom(row.first),
+    claimedAt,
     generation: numberFrom(row.generation),
   }
 }

@@ -2,7 +2,7 @@ import { createDecision, type Decision } from '../core/decision.ts'
 import type { Publication } from '../core/draft.ts'
 import { OutboxError } from '../core/errors.ts'
 import { followOnOptions } from '../core/follow-on.ts'
-import type { BatchContext, Context, DeliveryContext, FollowOn } from '../core/handler.ts'
+import type { BatchContext, Context, DeliveryContext, FollowOn, RetryOptions } from '../core/handler.ts'
 import type { Logger, LogLevel } from '../core/log.ts'
 import type { Draft, Message } from '../core/message.ts'
 import type { PublishOptions } from '../core/publish-options.ts'
@@ -21,66 +21,76 @@ export interface ContextTools {
   extend(helds: readonly Held[]): Promise<void>
 }
 
-/** One message in the hands of its handler. */
-export interface Member {
-  readonly held: Held
-  readonly message: Message
-  readonly decision: Decision
-  /** What it publishes if it is acknowledged: settled once they are checked. */
-  readonly followOns: Promise<Draft | null>[]
-  /** All of them are. */
-  isChecked(): boolean
-  publish(input: Publication): Promise<FollowOn | null>
-  /** The delivery is over: what is said about it from now on comes too late. */
-  close(): void
+/** Whose context it is. */
+export interface Owner {
+  readonly tools: ContextTools
+  readonly subscription: Subscription
 }
 
-export function createMember(
-  held: Held,
-  message: Message,
-  { tools, subscription }: { readonly tools: ContextTools; readonly subscription: Subscription },
-): Member {
-  const decision = createDecision()
-  const followOns: Promise<Draft | null>[] = []
-  const propagate = subscription.settings.propagateHeaders
-  let isOver = false
-  let unchecked = 0
-  return {
-    held,
-    message,
-    decision,
-    followOns,
-    isChecked: () => unchecked === 0,
-    publish({ queue, body, options }) {
-      if (isOver) return refuseLate(message, { tools, subscription })
-      const draft = tools.draft({ queue, body, options: followOnOptions(message, propagate, options) })
-      followOns.push(draft)
-      const answer = draft.then((made) => (made === null ? null : { id: made.id }))
-      const checked = (): void => void unchecked--
-      unchecked++
-      // What is wrong with it fails the delivery, whether the handler waits for it or not.
-      answer.then(checked, checked)
-      return answer
-    },
-    close() {
-      isOver = true
-      decision.close()
-    },
+const none: readonly Promise<Draft | null>[] = []
+
+/** One message in the hands of its handler. */
+export class Member {
+  readonly held: Held
+  readonly message: Message
+  readonly decision: Decision = createDecision()
+  /** What it publishes if it is acknowledged: settled once they are checked. */
+  followOns: readonly Promise<Draft | null>[] = none
+  readonly #owner: Owner
+  #isOver = false
+  #unchecked = 0
+
+  constructor(held: Held, message: Message, owner: Owner) {
+    this.held = held
+    this.message = message
+    this.#owner = owner
+  }
+
+  /** All that it publishes is checked. */
+  get isChecked(): boolean {
+    return this.#unchecked === 0
+  }
+
+  publish({ queue, body, options }: Publication): Promise<FollowOn | null> {
+    if (this.#isOver) return refuseLate(this.message, this.#owner)
+    const { tools, subscription } = this.#owner
+    const { propagateHeaders } = subscription.settings
+    const draft = tools.draft({
+      queue,
+      body,
+      options: followOnOptions(this.message, propagateHeaders, options),
+    })
+    this.followOns = [...this.followOns, draft]
+    const answer = draft.then((made) => (made === null ? null : { id: made.id }))
+    const checked = (): void => void this.#unchecked--
+    this.#unchecked++
+    // What is wrong with it fails the delivery, whether the handler waits for it or not.
+    answer.then(checked, checked)
+    return answer
+  }
+
+  /** The delivery is over: what is said about it from now on comes too late. */
+  close(): void {
+    this.#isOver = true
+    this.decision.close()
   }
 }
 
 /** The context of a handler of one message. Its methods can be taken apart: `async (message, { retry }) => …`. */
-export function contextOfOne(member: Member, common: DeliveryContext): Context {
-  const { ack, retry, reject, snooze } = member.decision
-  return Object.freeze({
-    ...common,
-    ack,
-    retry,
-    reject,
-    snooze,
+export function contextOfOne(member: Member, { signal, log, lease }: DeliveryContext): Context {
+  const { decision } = member
+  // Not frozen: that takes longer than making it.
+  return {
+    signal,
+    log,
+    lease,
+    ack: () => decision.ack(),
+    retry: (options?: RetryOptions) => decision.retry(options),
+    reject: (reason?: string | Error) => decision.reject(reason),
+    snooze: (delayMs: number) => decision.snooze(delayMs),
     publish: (queue: string, body: unknown, options?: PublishOptions) =>
       member.publish({ queue, body, options }),
-  })
+  }
 }
 
 const followOnShape = { queue: anything, body: anything, options: anything }
@@ -111,39 +121,68 @@ export function contextOfMany(members: readonly Member[], common: DeliveryContex
 
 /** What both have: a signal, a log with the message's name on it, and the lease. */
 export function commonContext(
-  helds: readonly Held[],
+  members: readonly Member[],
   signal: AbortSignal,
-  { tools, subscription }: { readonly tools: ContextTools; readonly subscription: Subscription },
+  owner: Owner,
 ): DeliveryContext {
-  const [first] = helds
-  const { queue, id, attempt } = first?.lease ?? {}
-  const about =
-    helds.length === 1
-      ? { handler: subscription.name, queue, id, attempt }
-      : { handler: subscription.name, queue, messages: helds.length }
-  const write =
-    (level: LogLevel) =>
-    (message: string, fields?: Readonly<Record<string, unknown>>): void =>
-      tools.log({ level, message, fields: { ...about, ...fields } })
-  return {
-    signal,
-    log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
-    lease: {
-      extend() {
-        const extended = tools.extend(helds)
-        // The signal tells of a lost lease, too: a handler that does not wait for this must not end the process.
-        extended.catch(() => {})
-        return extended
-      },
-    },
+  return { signal, log: new DeliveryLog(members, owner), lease: new DeliveryLease(members, owner) }
+}
+
+type Write = (message: string, fields?: Readonly<Record<string, unknown>>) => void
+
+/** A class with members that are made when they are asked for: few handlers log, and there is one for each message. */
+class DeliveryLog {
+  readonly #members: readonly Member[]
+  readonly #owner: Owner
+
+  constructor(members: readonly Member[], owner: Owner) {
+    this.#members = members
+    this.#owner = owner
+  }
+
+  get debug(): Write {
+    return this.#writer('debug')
+  }
+  get info(): Write {
+    return this.#writer('info')
+  }
+  get warn(): Write {
+    return this.#writer('warn')
+  }
+  get error(): Write {
+    return this.#writer('error')
+  }
+
+  #writer(level: LogLevel): Write {
+    const { tools, subscription } = this.#owner
+    const { queue, id, attempt } = this.#members[0]?.message ?? {}
+    const of = this.#members.length === 1 ? { id, attempt } : { messages: this.#members.length }
+    const about = { handler: subscription.name, queue, ...of }
+    return (message, fields) => tools.log({ level, message, fields: { ...about, ...fields } })
+  }
+}
+
+class DeliveryLease {
+  readonly #members: readonly Member[]
+  readonly #owner: Owner
+
+  constructor(members: readonly Member[], owner: Owner) {
+    this.#members = members
+    this.#owner = owner
+  }
+
+  get extend(): () => Promise<void> {
+    return () => {
+      const extended = this.#owner.tools.extend(this.#members.map(({ held }) => held))
+      // The signal tells of a lost lease, too: a handler that does not wait for this must not end the process.
+      extended.catch(() => {})
+      return extended
+    }
   }
 }
 
 /** Nobody may wait for it any more: then the log is all that says so, and the process must not die of it. */
-function refuseLate(
-  { id, queue, attempt }: Message,
-  { tools, subscription }: { readonly tools: ContextTools; readonly subscription: Subscription },
-): Promise<never> {
+function refuseLate({ id, queue, attempt }: Message, { tools, subscription }: Owner): Promise<never> {
   const sentence = `context.publish was called after the handler of message ${id} of "${queue}" had ended`
   const error = runtimeError('OUTBOX_DELIVERY_OVER', sentence)
   const fields = { handler: subscription.name, queue, id, attempt }

@@ -2,6 +2,7 @@ import { readBody } from '../core/body.ts'
 import { type Ended, outcomeOf, refuseFunction, withFollowOns } from '../core/decision.ts'
 import { OutboxError } from '../core/errors.ts'
 import type { Teller } from '../core/events.ts'
+import type { DeliveryContext } from '../core/handler.ts'
 import { contentTypeHeader, correlationIdHeader } from '../core/headers.ts'
 import type { Lease } from '../core/lease.ts'
 import type { Message } from '../core/message.ts'
@@ -16,8 +17,8 @@ import {
   commonContext,
   contextOfMany,
   contextOfOne,
-  createMember,
-  type Member,
+  Member,
+  type Owner,
 } from './context.ts'
 import type { Held } from './held.ts'
 import type { Subscription } from './subscription.ts'
@@ -34,94 +35,105 @@ export interface DeliveryTools extends ContextTools {
  */
 export async function deliver(
   helds: readonly Held[],
-  run: { readonly subscription: Subscription; readonly controller: AbortController },
+  run: Run,
   tools: DeliveryTools,
 ): Promise<readonly Outcome[]> {
-  const read = await Promise.all(helds.map((held) => readMember(held, run.subscription, tools)))
-  const members = read.filter((one): one is Member => 'message' in one)
+  const [first] = helds
+  const owner = { tools, subscription: run.subscription }
+  // The usual case has no use for what goes with many.
+  const read =
+    helds.length === 1 && first !== undefined
+      ? [await readMember(first, owner)]
+      : await Promise.all(helds.map((held) => readMember(held, owner)))
+  const members = read.filter(isMember)
   const ended = members.length === 0 ? nothingRan : await runHandler(members, run, tools)
-  const { ack } = run.subscription.settings
-  return Promise.all(
-    read.map((one) =>
-      'message' in one
-        ? memberOutcome(one, ended, { ack, teller: tools.teller, isShared: members.length > 1 })
-        : one,
-    ),
-  )
+  const rules = { ack: run.subscription.settings.ack, teller: tools.teller, isShared: members.length > 1 }
+  const outcomes = read.map((one) => (isMember(one) ? memberOutcome(one, ended, rules) : one))
+  return outcomes.some((one) => one instanceof Promise) ? Promise.all(outcomes) : (outcomes as Outcome[])
+}
+
+interface Run {
+  readonly subscription: Subscription
+  readonly controller: AbortController
 }
 
 const nothingRan: Ended = { kind: 'answered' }
 
-async function readMember(
-  held: Held,
-  subscription: Subscription,
-  tools: DeliveryTools,
-): Promise<Member | Outcome> {
+async function readMember(held: Held, owner: Owner): Promise<Member | Outcome> {
   try {
-    return createMember(held, await messageOf(held.lease, subscription), { tools, subscription })
+    return new Member(held, await messageOf(held.lease, owner.subscription), owner)
   } catch (error) {
     return { kind: 'invalid', error }
   }
 }
 
-/** The handler, within its middleware and its time; what it publishes is checked within that, too. */
-async function runHandler(
-  members: readonly Member[],
-  { subscription, controller }: { readonly subscription: Subscription; readonly controller: AbortController },
-  tools: DeliveryTools,
-): Promise<Ended> {
-  const { signal } = controller
-  const context = commonContext(
-    members.map(({ held }) => held),
-    signal,
-    { tools, subscription },
-  )
-  const messages = Object.freeze(members.map(({ message }) => message))
-  const delivery = { handler: subscription.name, queue: messages[0]?.queue ?? '', messages, context }
-  const handle = async (): Promise<unknown> => {
-    const [first] = members
-    if (subscription.run.kind === 'batch')
-      return subscription.run.handler(messages, contextOfMany(members, context))
-    return first === undefined
-      ? undefined
-      : subscription.run.handler(first.message, contextOfOne(first, context))
-  }
-  const close = (): void => members.forEach((member) => void member.close())
-  const work = async (): Promise<Ended> => {
-    const ended = await within(tools, delivery, handle).catch(
-      (error): Ended => ({ kind: 'threw', error, isInterrupted: isStopping(signal) }),
-    )
-    close()
-    await Promise.allSettled(members.flatMap(({ followOns }) => followOns))
-    return ended
-  }
-  return refuseFunction(await withinTime(work(), { subscription, controller, close }, tools.clock))
+function isMember(one: Member | Outcome): one is Member {
+  return one instanceof Member
 }
 
-/** Inside the middleware: with what the handler returned, unless one of them answered for it. */
-async function within(
+/** The handler, within its middleware and its time; what it publishes is checked within that, too. */
+async function runHandler(members: readonly Member[], run: Run, tools: DeliveryTools): Promise<Ended> {
+  const close = (): void => members.forEach((member) => void member.close())
+  const work = async (): Promise<Ended> => {
+    const ended = await endOf(members, run, tools)
+    close()
+    const followOns = members.flatMap((member) => member.followOns)
+    if (followOns.length > 0) await Promise.allSettled(followOns)
+    return ended
+  }
+  const hasTime = run.subscription.settings.timeoutMs === null
+  return refuseFunction(await (hasTime ? work() : withinTime(work(), { ...run, close }, tools.clock)))
+}
+
+/** With what the handler returned or threw; unless a middleware answered for it. */
+async function endOf(members: readonly Member[], run: Run, tools: DeliveryTools): Promise<Ended> {
+  const { signal } = run.controller
+  const context = commonContext(members, signal, { tools, subscription: run.subscription })
+  try {
+    if (tools.consumeSkins.length > 0) return await endWithin(tools, { members, run, context })
+    return returned(await handle(members, run, context), signal)
+  } catch (error) {
+    return { kind: 'threw', error, isInterrupted: isStopping(signal) }
+  }
+}
+
+function handle(members: readonly Member[], { subscription }: Run, context: DeliveryContext): unknown {
+  const [first] = members
+  if (subscription.run.kind === 'batch')
+    return subscription.run.handler(messagesOf(members), contextOfMany(members, context))
+  return first && subscription.run.handler(first.message, contextOfOne(first, context))
+}
+
+interface Handling {
+  readonly members: readonly Member[]
+  readonly run: Run
+  readonly context: DeliveryContext
+}
+
+async function endWithin(
   { consumeSkins }: DeliveryTools,
-  delivery: Delivery,
-  handle: () => Promise<unknown>,
+  { members, run, context }: Handling,
 ): Promise<Ended> {
-  if (consumeSkins.length === 0) return returned(await handle(), delivery)
-  let ended: Ended = { kind: 'answered' }
+  const { subscription, controller } = run
+  const messages = messagesOf(members)
+  const delivery = { handler: subscription.name, queue: messages[0]?.queue ?? '', messages, context }
+  let ended: Ended = nothingRan
   await compose<Delivery, never, void>(consumeSkins, delivery, async () => {
-    ended = returned(await handle(), delivery)
+    ended = returned(await handle(members, run, context), controller.signal)
   })
   return ended
 }
 
-function returned(value: unknown, { context }: Delivery): Ended {
-  return { kind: 'returned', value, isInterrupted: isStopping(context.signal) }
+function messagesOf(members: readonly Member[]): readonly Message[] {
+  return Object.freeze(members.map(({ message }) => message))
+}
+
+function returned(value: unknown, signal: AbortSignal): Ended {
+  return { kind: 'returned', value, isInterrupted: isStopping(signal) }
 }
 
 /** A handler that is out of time has failed, whether it listens to its signal or not: it must not keep its slot for ever. */
-async function withinTime(
-  work: Promise<Ended>,
-  run: { readonly subscription: Subscription; readonly controller: AbortController; close(): void },
-  clock: Clock,
-): Promise<Ended> {
+async function withinTime(work: Promise<Ended>, run: Run & { close(): void }, clock: Clock): Promise<Ended> {
   const { name, settings } = run.subscription
   const { timeoutMs } = settings
   if (timeoutMs === null) return work
@@ -140,26 +152,27 @@ async function withinTime(
 }
 
 /** It was told to give up because the process stops: that is no failure of its. */
-function isStopping({ aborted, reason }: AbortSignal): boolean {
-  return aborted && OutboxError.is(reason, 'OUTBOX_STOPPING')
+function isStopping(signal: AbortSignal): boolean {
+  return signal.aborted && OutboxError.is(signal.reason, 'OUTBOX_STOPPING')
 }
 
-async function memberOutcome(
-  { held, decision, followOns, isChecked }: Member,
+function memberOutcome(
+  member: Member,
   ended: Ended,
   { ack, isShared, teller }: Pick<SubscribeSettings, 'ack'> & { isShared: boolean; teller: Teller },
-): Promise<Outcome> {
-  const decided = decision.outcome
+): Outcome | Promise<Outcome> {
+  const { held, followOns } = member
+  const decided = member.decision.outcome
   // Out of time with one that is never checked to its end: it cannot be acknowledged without.
-  if (decided?.kind === 'ack' && !isChecked()) return outcomeOf(null, ended, { ack, isShared: false })
+  if (decided?.kind === 'ack' && !member.isChecked) return outcomeOf(null, ended, { ack, isShared: false })
   if (decided !== null && ended.kind === 'threw') {
     const message = `the handler threw after it had decided: ${decided.kind} stands`
     const fields = ofMessage(held.lease)
     teller.tell({ kind: 'warning', code: 'thrown_after_decision', message, fields, error: ended.error })
   }
   const outcome = outcomeOf(decided, ended, { ack, isShared })
-  if (outcome.kind !== 'ack') return outcome
-  return withFollowOns(outcome, await Promise.allSettled(followOns), ack)
+  if (outcome.kind !== 'ack' || followOns.length === 0) return outcome
+  return Promise.allSettled(followOns).then((drafts) => withFollowOns(outcome, drafts, ack))
 }
 
 async function messageOf(lease: Lease, { rules }: Subscription): Promise<Message> {

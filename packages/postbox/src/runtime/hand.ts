@@ -85,7 +85,10 @@ function loseToOurselves(older: Held, teller: Teller): void {
 function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: Held) => void): Desk {
   const { settler, clock, teller } = parts
   const { maxBatch, flush } = settings
-  const rules = rulesOf(settings, parts)
+  let ending: Held | null = null
+  // The same for all messages; few outcomes ask when they came about.
+  const endedAt = (): Date => (ending === null ? new Date() : databaseTime(ending, clock.now()))
+  const rules: SettleRules = { ...rulesOf(settings, parts), endedAt, random: Math.random }
 
   const write = async (one: Held, settlement: Settlement, how: Settling): Promise<void> => {
     one.isEnding = true
@@ -106,8 +109,8 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
     letGo(one)
   }
   const decide = (one: Held, outcome: Outcome): Settlement => {
-    const endedAt = databaseTime(one, clock.now())
-    const { settlement, troubles } = settle(one.lease, outcome, { ...rules, endedAt, random: Math.random })
+    ending = one
+    const { settlement, troubles } = settle(one.lease, outcome, rules)
     for (const { code, error } of troubles)
       teller.tell({
         kind: 'warning',

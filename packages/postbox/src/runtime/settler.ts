@@ -69,7 +69,8 @@ export function createSettler(parts: SettlerParts): Settler {
     isFlushing = false
   }
   return {
-    settle: (settlement, how) => new Promise((done) => enqueue({ settlement, ...how, refusals: 0, done })),
+    settle: (settlement, { maxBatch, durationMs }) =>
+      new Promise((done) => enqueue({ settlement, maxBatch, durationMs, refusals: 0, done })),
     countLost: reports.countLost,
     get waiting() {
       return waiting.length

@@ -15,7 +15,7 @@ import { OutboxError } from './core/errors.ts'
 import { type FailureHistory, historyFrom, historyLimit } from './core/failure-history.ts'
 import type { Headers } from './core/headers.ts'
 import type { DeadReason } from './core/settlement.ts'
-import { sqlStateOf } from './core/sql-state.ts'
+import { sqlState, sqlStateOf } from './core/sql-state.ts'
 import type { Publishing } from './publish.ts'
 import type { BoundedCount } from './runtime/stats.ts'
 import { dateFrom } from './sql/columns.ts'
@@ -27,9 +27,8 @@ import { listDeadLetters } from './sql/list-dead-letters.ts'
 import { type ReplayAnswer, replayDeadLetter } from './sql/replay-dead-letter.ts'
 import { orSchemaMissing } from './sql/schema-missing.ts'
 import type { Statement } from './sql/statement.ts'
+import { heardWake } from './sql/wake.ts'
 import { storedMessage } from './stored-message.ts'
-
-const uniqueViolation = '23505'
 
 /** A message that is delivered no more, until it is replayed. */
 export interface DeadLetter {
@@ -163,14 +162,12 @@ async function replay(
   { names, wake }: DeadLetterRules,
   query: ReplayQuery & { readonly id: string },
 ): Promise<ReplayResult> {
-  // With one session for everybody (PGlite) locks tell nothing of sleepers.
-  const heard = wake === 'quiet' && database.singleSession ? 'always' : wake
-  const statement = replayDeadLetter(names, { ...query, historyLimit, wake: heard })
+  const statement = replayDeadLetter(names, { ...query, historyLimit, wake: heardWake(wake, database) })
   for (let tries = 1; ; tries++) {
     try {
       return resultOf(await readCommitted(database, statement))
     } catch (error) {
-      const isRace = sqlStateOf(error) === uniqueViolation && tries < mostTries
+      const isRace = sqlStateOf(error) === sqlState.uniqueViolation && tries < mostTries
       if (!isRace) throw orSchemaMissing(error, names.dead)
     }
   }

@@ -14,7 +14,7 @@ import { cancelTimer as cancelTimerStatement } from './sql/cancel-timer.ts'
 import { type InsertedRow, insertMessage, insertMessages } from './sql/insert-messages.ts'
 import type { Names } from './sql/names.ts'
 import type { Statement } from './sql/statement.ts'
-import type { Wake } from './sql/wake.ts'
+import { heardWake, type Wake } from './sql/wake.ts'
 import type { Tell } from './tell-published.ts'
 import { assertInside, runInside } from './transaction-guard.ts'
 
@@ -41,7 +41,7 @@ export async function publish(
   publication: Publication,
 ): Promise<Receipt | null> {
   const handle = recogniseHandle(tx)
-  const wake = wakeOf(outbox, handle)
+  const wake = heardWake(outbox.wake, handle)
   return publishOne(outbox, publication, (draft, tell) =>
     runInside(handle, (mark) => {
       const statement = insertMessage(outbox.names, draft, { wake, mark })
@@ -56,7 +56,7 @@ export async function publishNow(
   database: Database,
   publication: Publication,
 ): Promise<Receipt | null> {
-  const wake = wakeOf(outbox, database)
+  const wake = heardWake(outbox.wake, database)
   return publishOne(outbox, publication, (draft, tell) => {
     const statement = insertMessage(outbox.names, draft, { wake, mark: null })
     return insert(outbox, database, { drafts: [draft], statement, tell })
@@ -74,7 +74,7 @@ export async function publishMany(
   // Read now, as the batch has: the caller may change the list while it is awaited.
   const bodies = Array.isArray(input.bodies) ? [...input.bodies] : []
   const batch = await batching
-  const wake = wakeOf(outbox, handle)
+  const wake = heardWake(outbox.wake, handle)
   return through(outbox, { ...batch, bodies }, async (drafts, tell) => {
     if (drafts.length === 0) return assertInside(handle).then(() => [])
     const rows = await runInside(handle, (mark) => {
@@ -181,10 +181,6 @@ async function run<Row>(
     const meaning = await import('./sql/schema-missing.ts').catch(() => null)
     throw meaning === null ? error : meaning.orSchemaMissing(error, outbox.names.messages)
   }
-}
-
-function wakeOf(outbox: Publishing, handle: { readonly singleSession: boolean }): Wake {
-  return outbox.wake === 'quiet' && handle.singleSession ? 'always' : outbox.wake
 }
 
 /** A row without these members was renamed on its way: by a `transform` of the client, or an own handle's `query`. */

@@ -1,3 +1,4 @@
+import { longestMs } from './duration.ts'
 import { OutboxError } from './errors.ts'
 import type { RetryOptions } from './handler.ts'
 import type { Draft } from './message.ts'
@@ -17,8 +18,6 @@ export interface Decision {
   /** From now on nothing is recorded: the delivery is over. */
   close(): void
 }
-
-const longestMs = 36_525 * 86_400_000
 
 const duration: Check = (value) =>
   typeof value === 'number' && value >= 0 && value <= longestMs

@@ -1,4 +1,5 @@
 import { describeError } from './describe-error.ts'
+import { longestMs } from './duration.ts'
 import { OutboxError } from './errors.ts'
 import { ignoreRejection } from './ignore-rejection.ts'
 import { runtimeError } from './runtime-errors.ts'
@@ -107,9 +108,6 @@ const linearShape = {
 const constantShape = { delayMs: positive, ...limits } satisfies Shape & Record<keyof ConstantOptions, Check>
 
 const defaultMaxAttempts = 10
-
-/** A hundred years, as far as a message can be scheduled. */
-const longestMs = 36_525 * 86_400_000
 
 /** Delays that grow by a factor, up to a cap. */
 export function exponential(options: ExponentialOptions = {}): RetryPolicy {

@@ -1,3 +1,4 @@
+import { longestMs } from './duration.ts'
 import { OutboxError } from './errors.ts'
 import { show } from './show.ts'
 
@@ -13,9 +14,6 @@ export type Schedule =
   | { readonly kind: 'after'; readonly delayMs: number }
   | { readonly kind: 'at'; readonly epochMs: number }
 
-/** A hundred years: longer is a mistake in the unit, and far before Postgres' or JavaScript's calendars end. */
-const longestDelayMs = 100 * 365.25 * 86_400_000
-
 /** The year 1: Postgres' calendar begins in 4714 BC, and to_timestamp fails before it. */
 const earliestEpochMs = -62_135_596_800_000
 const latestEpochMs = Date.UTC(9999, 11, 31)
@@ -30,9 +28,9 @@ export function resolveSchedule(delayMs: unknown, at: unknown): Schedule {
 }
 
 function afterDelay(delayMs: unknown): Schedule {
-  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs <= longestDelayMs)) {
+  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs <= longestMs)) {
     throw invalid(
-      `expected \`delayMs\` to be a number from 0 to ${longestDelayMs} (100 years), got ${show(delayMs)}`,
+      `expected \`delayMs\` to be a number from 0 to ${longestMs} (100 years), got ${show(delayMs)}`,
     )
   }
   return delayMs === 0 ? { kind: 'now' } : { kind: 'after', delayMs }

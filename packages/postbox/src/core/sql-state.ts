@@ -5,6 +5,7 @@ export const sqlState = {
   failedTransaction: '25P02',
   readOnlyTransaction: '25006',
   queryCanceled: '57014',
+  uniqueViolation: '23505',
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
   lockNotAvailable: '55P03',

@@ -6,6 +6,7 @@ import type { Logger } from '../core/log.ts'
 import { type Middleware, skinsOf } from '../core/middleware.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
 import type { Names } from '../sql/names.ts'
+import { heardWake } from '../sql/wake.ts'
 import { createClaimer } from './claimer.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ContextTools } from './context.ts'
@@ -85,8 +86,7 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const lane = createLane({ database: parts.database, ...timeout })
   const shared = { clock, teller, names, lane, failpoint }
   const served: SubscribeSettings[] = []
-  // Where nobody can listen apart from the one session, it is no use being quiet.
-  const wake = parts.wake === 'quiet' && parts.database.singleSession ? 'always' : parts.wake
+  const wake = heardWake(parts.wake, parts.database)
   const settler = createSettler({
     ...shared,
     wake,

@@ -4,6 +4,11 @@ import { literal, type Names } from './names.ts'
 /** When a publisher sends NOTIFY: only when somebody sleeps, always, or never (subscribers poll). */
 export type Wake = 'quiet' | 'always' | 'poll'
 
+/** With one session for everybody (PGlite) locks tell nothing of sleepers: there it is no use being quiet. */
+export function heardWake(wake: Wake, { singleSession }: { readonly singleSession: boolean }): Wake {
+  return wake === 'quiet' && singleSession ? 'always' : wake
+}
+
 /**
  * The two advisory locks of a queue. P: "a publisher is between its statement and its commit". F: "somebody sleeps".
  * `queue` is an SQL expression. A collision with a lock of the application only adds a needless notification.

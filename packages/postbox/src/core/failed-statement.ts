@@ -38,18 +38,23 @@ export function needsNewConnection(error: unknown): boolean {
   return isOutcomeUnknown(error) || sqlStateOf(error) === sqlState.readOnlyTransaction
 }
 
-/** What a statement writes, as far as it matters to whether it is worth a second try. */
-export type Writing = 'rows' | 'named' | 'follow-ons' | 'burials'
+/** What a statement writes, as far as it matters to whether it is worth a second try. `arming`: follow-ons that are timers. */
+export type Writing = 'rows' | 'named' | 'follow-ons' | 'arming' | 'burials'
 
 /**
  * Whether waiting would not help: a row is to blame, or what goes with it. A burial is refused by dead letters that are missing, or others
- * than they were; follow-ons, where we may not insert; the name of a timer, by somebody who is about to take it.
+ * than they were; follow-ons, where we may not insert; the name of a timer, by somebody who is about to take it. Any other lock, that of a
+ * migration say, is soon given up.
  */
 export function isRefused(error: unknown, writing: Writing): boolean {
   if (isDataError(error)) return true
-  if (writing === 'burials') return isWholesale(error)
-  if (writing === 'follow-ons' && sqlStateOf(error) === sqlState.insufficientPrivilege) return true
-  return writing !== 'rows' && isLockTimeout(error)
+  const publishes = writing === 'follow-ons' || writing === 'arming'
+  const takesNames = writing === 'named' || writing === 'arming'
+  return (
+    (writing === 'burials' && isWholesale(error)) ||
+    (publishes && sqlStateOf(error) === sqlState.insufficientPrivilege) ||
+    (takesNames && isLockTimeout(error))
+  )
 }
 
 /** Whether it fails for every row alike, so that there is no use in looking for the one that is to blame: missing tables and rights. */

@@ -85,10 +85,14 @@ function loseToOurselves(older: Held, teller: Teller): void {
 function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: Held) => void): Desk {
   const { settler, clock, teller } = parts
   const { maxBatch, flush } = settings
-  let ending: Held | null = null
-  // The same for all messages; few outcomes ask when they came about.
-  const endedAt = (): Date => (ending === null ? new Date() : databaseTime(ending, clock.now()))
-  const rules: SettleRules = { ...rulesOf(settings, parts), endedAt, random: Math.random }
+  const { retry, classify, describe } = rulesOf(settings, parts)
+  const rulesFor = (one: Held): SettleRules => ({
+    retry,
+    classify,
+    describe,
+    endedAt: () => databaseTime(one, clock.now()),
+    random: Math.random,
+  })
 
   const write = async (one: Held, settlement: Settlement, how: Settling): Promise<void> => {
     one.isEnding = true
@@ -109,8 +113,7 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
     letGo(one)
   }
   const decide = (one: Held, outcome: Outcome): Settlement => {
-    ending = one
-    const { settlement, troubles } = settle(one.lease, outcome, rules)
+    const { settlement, troubles } = settle(one.lease, outcome, rulesFor(one))
     for (const { code, error } of troubles)
       teller.tell({
         kind: 'warning',

@@ -51,9 +51,6 @@ const over: Written = { kind: 'over' }
  */
 export function createWriter(parts: WriterParts, { reports, stuck, answered, again }: WriterDesk) {
   const pauses = createSignals(parts.giveUp)
-  // A lock that has nothing to do with a name, as that of a migration, is soon given up.
-  const isRefusedFor = (batch: Batch, error: unknown): boolean =>
-    isLockTimeout(error) ? batch.isNamed : isRefused(error, writingOf(batch, parts.deadLetters))
   const write = async (batch: Batch): Promise<void> => {
     const statement = attempt(() => statementOf(batch, parts))
     // Too large a text, say: no use in sending it again.
@@ -70,7 +67,7 @@ export function createWriter(parts: WriterParts, { reports, stuck, answered, aga
         answered()
         return tell(batch, over)
       } catch (error) {
-        if (isRefusedFor(batch, error)) return await writeRefused(batch, error)
+        if (isRefused(error, writingOf(batch, parts.deadLetters))) return await writeRefused(batch, error)
         mayHaveLanded ||= isOutcomeUnknown(error)
         stuck(error)
         if (parts.giveUp.aborted) return giveUp(batch, error)
@@ -147,7 +144,7 @@ function tell({ entries }: Batch, written: Written): void {
 }
 
 function writingOf({ kind, isNamed }: Batch, deadLetters: 'table' | 'discard'): Writing {
-  if (kind === 'follow') return 'follow-ons'
+  if (kind === 'follow') return isNamed ? 'arming' : 'follow-ons'
   if (isNamed) return 'named'
   return kind === 'bury' && deadLetters === 'table' ? 'burials' : 'rows'
 }

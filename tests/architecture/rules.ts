@@ -24,6 +24,21 @@ const allowedByFolder: Readonly<Record<string, readonly string[]>> = {
     'adapters',
   ],
   runtime: ['core', 'sql', 'runtime', 'type adapters'],
+  // It drives the others in the place of a database, so it knows how an outbox is put together.
+  testing: [
+    'core',
+    'sql',
+    'runtime',
+    'adapters',
+    'testing',
+    'type lifecycle.ts',
+    'type publish.ts',
+    'type seam.ts',
+    'assemble-lifecycle.ts',
+    'dead-letters.ts',
+    'outbox.ts',
+    'pending.ts',
+  ],
 }
 
 const forbiddenFolders = ['utils', 'lib', 'common', 'helpers']

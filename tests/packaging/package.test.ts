@@ -68,6 +68,21 @@ describe('the packed package', () => {
     expect(stdout).toBe('function\n')
   })
 
+  test('has a test kit that needs nothing else', () => {
+    const script = `
+      import { createTestOutbox } from 'postbox/testing'
+      const test = await createTestOutbox({})
+      test.outbox.subscribe('orders', ({ body }) => console.log(body))
+      await test.outbox.publishNow('orders', 'handled')
+      await test.dispose()
+    `
+    const file = write(installed.project, 'testing.mjs', script)
+
+    const { stdout } = run(process.execPath, { args: [file], cwd: installed.project })
+
+    expect(stdout).toBe('handled\n')
+  })
+
   test('costs a publisher less than 15 KB', async () => {
     const publisher = `
       import { createOutbox } from 'postbox'
@@ -101,7 +116,7 @@ describe('the packed package', () => {
     console.info(`a bundle that only publishes: ${bytes} bytes gzip`)
     expect(contents).toHaveLength(loaded.length)
     expect(bytes).toBeLessThan(15_000)
-    expect(sources.filter((source) => source.includes('/runtime/'))).toEqual([])
+    expect(sources.filter((source) => /\/(?:runtime|testing)\//.test(source))).toEqual([])
   })
 })
 

@@ -1,33 +1,24 @@
-import type { Database } from './adapters/executor.ts'
 import { draftFollowOn } from './core/follow-on-draft.ts'
-import type { OutboxSettings } from './core/outbox-options.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import type { Publishing } from './publish.ts'
-import type { Registry, RunnerParts } from './runtime/runner.ts'
-import type { Internals } from './runtime/works.ts'
+import type { RunnerParts } from './runtime/runner.ts'
 import { safeLogger } from './safe-logger.ts'
+import type { OutboxParts } from './seam.ts'
 import { createTelling } from './telling.ts'
 
-/** All that an outbox at work is made of. */
-export interface LifecycleParts {
-  readonly settings: OutboxSettings
-  readonly outbox: Publishing
-  readonly registry: Registry
-  readonly database: () => Database
-  readonly listenDatabase: () => Database
-  readonly internals: Internals | undefined
+/** Loaded when an outbox is first started: one that only publishes carries none of it. */
+export function assembleLifecycle(parts: OutboxParts): Lifecycle {
+  return createLifecycle(parts.registry, runnerPartsOf(parts))
 }
 
-/** Loaded when an outbox is first started: one that only publishes carries none of it. */
-export function assembleLifecycle(given: LifecycleParts): Lifecycle {
-  const { settings, outbox, registry } = given
+/** What a runner is made of, asked at each start. */
+export function runnerPartsOf({ settings, outbox, seam }: OutboxParts): () => RunnerParts {
   const { onEvent, wake, deadLetters, describeError, middleware, stopTimeoutMs } = settings
   const { names } = outbox
   const log = safeLogger(settings.logger)
   const telling = createTelling({ onEvent, logger: log })
-  const parts = (): RunnerParts => ({
-    database: given.database(),
-    listenDatabase: given.listenDatabase(),
+  return () => ({
+    database: seam.database(),
+    listenDatabase: seam.listenDatabase(),
     names,
     wake,
     deadLetters,
@@ -37,7 +28,6 @@ export function assembleLifecycle(given: LifecycleParts): Lifecycle {
     telling,
     log,
     stopTimeoutMs,
-    internals: given.internals,
+    internals: seam.internals,
   })
-  return createLifecycle(registry, parts)
 }

@@ -141,7 +141,7 @@ function pageOf(rules: BodyRules, rows: readonly DeadLetterRow[], limit: number)
   }
 }
 
-function deadLetterOf(rules: BodyRules, row: DeadLetterRow): DeadLetter {
+export function deadLetterOf(rules: BodyRules, row: DeadLetterRow): DeadLetter {
   return {
     ...storedMessage(rules, row),
     firstAttemptAt: row.first === null ? null : dateFrom(row.first),

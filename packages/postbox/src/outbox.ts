@@ -13,6 +13,7 @@ import type { SubscribeOptions } from './core/subscribe-options.ts'
 import type { Subscriber } from './core/subscriber.ts'
 import { uuidV7 } from './core/uuid.ts'
 import { isRecord } from './core/validate.ts'
+import type { ValidateSchemaOptions } from './core/validate-schema-options.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import { lazyLifecycle } from './lazy-lifecycle.ts'
 import type { Lifecycle } from './lifecycle.ts'
@@ -21,6 +22,7 @@ import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts
 import type { Registry } from './runtime/runner.ts'
 import type { Stats } from './runtime/stats.ts'
 import type { Internals } from './runtime/works.ts'
+import type { OutboxParts, Seam } from './seam.ts'
 import { resolveNames } from './sql/names.ts'
 import type { Store, StoreParts } from './store.ts'
 import { type SubscribeArguments, type Subscribing, subscribe, subscribeBatch } from './subscribe.ts'
@@ -69,6 +71,11 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
   migrate(): Promise<void>
   /** The SQL that `migrate` runs on an empty database, for your own migrations. */
   schemaSql(options?: SchemaSqlOptions): Promise<string>
+  /**
+   * Compares the tables with what this outbox needs: rejects with one error that names every difference, and the SQL that mends it. Columns and
+   * indexes of yours are fine. Reads the catalogue and changes nothing: for a check after a deployment, or for CI.
+   */
+  validateSchema(options?: ValidateSchemaOptions): Promise<void>
 }
 
 /** The queues of an outbox: `QueueOf<typeof outbox>`. */
@@ -90,44 +97,53 @@ export function createOutbox<const M extends QueueMap = QueueMap>(
   options: OutboxOptions<M> = {},
 ): Outbox<BodiesOf<M>> {
   const settings = resolveOutboxOptions(options)
-  const outbox = publishingOf(settings)
-  const { database, listenDatabase } = databasesOf(options.database)
-  const registry: Registry = { subscriptions: [], onAdded: null }
-  const subscribing: Subscribing = { settings, registry }
-  const ambient = new AsyncLocalStorage<unknown>()
-  const loadLifecycle = async (): Promise<Lifecycle> => {
-    const { assembleLifecycle } = await import('./assemble-lifecycle.ts')
-    const internals = internalsOf(options)
-    return assembleLifecycle({ settings, outbox, registry, database, listenDatabase, internals })
+  const seam: Seam = {
+    handleOf: recogniseHandle,
+    ...databasesOf(options.database),
+    internals: internalsOf(options),
   }
+  const outbox = publishingOf(settings, seam)
+  const registry: Registry = { subscriptions: [], onAdded: null }
+  const parts: OutboxParts = { settings, outbox, registry, seam }
+  const database = (): Database => seam.database()
+  const ambient = new AsyncLocalStorage<unknown>()
+  const loadLifecycle = async (): Promise<Lifecycle> =>
+    (await import('./assemble-lifecycle.ts')).assembleLifecycle(parts)
   const created: Outbox = {
     ...transactionPublisher(outbox),
     publishNow: (async (queue: string, body: unknown, given?: PublishOptions) =>
       publishNow(outbox, database(), { queue, body, options: given })) as Outbox['publishNow'],
     in: (tx) => {
-      recogniseHandle(tx)
+      seam.handleOf(tx)
       return bound(outbox, () => tx)
     },
     within: async (tx, work) => {
-      recogniseHandle(tx)
+      seam.handleOf(tx)
       return ambient.run(tx, work)
     },
     current: bound(outbox, () => ambientOf(ambient)),
-    subscribe: (...given: SubscribeArguments) => subscribe(subscribing, given),
-    subscribeBatch: (...given) => subscribeBatch(subscribing, given),
+    subscribe: (...given: SubscribeArguments) => subscribe(parts, given),
+    subscribeBatch: (...given) => subscribeBatch(parts, given),
     ...lazyLifecycle(loadLifecycle),
-    ...lazyStore({ database, outbox, queues: () => queuesOf(subscribing) }),
-  }
+    ...lazyStore({
+      database,
+      outbox,
+      queues: () => queuesOf(parts),
+      deadLetters: settings.deadLetters,
+    }),
+    [internals]: parts,
+  } as Outbox
   return Object.freeze(created) as unknown as Outbox<BodiesOf<M>>
 }
 
-function publishingOf(settings: OutboxSettings): Publishing {
+function publishingOf(settings: OutboxSettings, seam: Seam): Publishing {
   const { queues, codec, maxBodyBytes, generation, source, wake, schema, table } = settings
   const { middleware, onEvent, logger } = settings
   const newId = (): string => uuidV7(Date.now(), crypto.getRandomValues(new Uint8Array(16)))
   const names = resolveNames({ schema, table, ...settings.names })
   const rules = { queues, codec, maxBodyBytes, generation, source, newId }
-  return Object.freeze({ ...rules, names, wake, middleware, onEvent, logger })
+  const handleOf: Publishing['handleOf'] = (tx) => seam.handleOf(tx)
+  return Object.freeze({ ...rules, names, wake, middleware, onEvent, logger, handleOf })
 }
 
 function queuesOf({ settings, registry }: Subscribing): readonly string[] {
@@ -149,6 +165,7 @@ function lazyStore(parts: StoreParts): Pick<Outbox, keyof Store> {
     stats: async () => (await load()).stats(),
     migrate: async () => (await load()).migrate(),
     schemaSql: async (options) => (await load()).schemaSql(options),
+    validateSchema: async (options) => (await load()).validateSchema(options),
   }
 }
 
@@ -212,7 +229,7 @@ function databaseOf(name: string, given: unknown): () => Database {
   }
 }
 
-/** A clock, failpoints: how our own tests reach inside. Not an option, so nothing else finds it. */
+/** A clock, failpoints: how our own tests reach inside. Not an option, so nothing else finds it; nor does it find the parts of the outbox. */
 function internalsOf(options: object): Internals | undefined {
   return (options as { readonly [internals]?: Internals })[internals]
 }

@@ -1,6 +1,5 @@
 // Path 1/7 · publish: drafts + the caller's transaction → rows. Never begins, commits or flushes anything of its own.
-import type { Database, Executor } from './adapters/executor.ts'
-import { recogniseHandle } from './adapters/recognise.ts'
+import type { Database, Executor, Handle } from './adapters/executor.ts'
 import { type BatchInput, makeBatch } from './core/batch.ts'
 import { type DraftRules, makeDraft, type Publication } from './core/draft.ts'
 import { OutboxError } from './core/errors.ts'
@@ -22,6 +21,8 @@ import { assertInside, runInside } from './transaction-guard.ts'
 export interface Publishing extends DraftRules, PublishRules {
   readonly names: Names
   readonly wake: Wake
+  /** The caller's handle, recognised; anything else is refused. */
+  handleOf(tx: unknown): Handle
   readonly onEvent: OnEvent | undefined
   /** As it was given to createOutbox. */
   readonly logger: Logger | false | undefined
@@ -40,7 +41,7 @@ export async function publish(
   tx: unknown,
   publication: Publication,
 ): Promise<Receipt | null> {
-  const handle = recogniseHandle(tx)
+  const handle = outbox.handleOf(tx)
   const wake = heardWake(outbox.wake, handle)
   return publishOne(outbox, publication, (draft, tell) =>
     runInside(handle, (mark) => {
@@ -69,7 +70,7 @@ export async function publishMany(
   tx: unknown,
   input: BatchInput,
 ): Promise<readonly (Receipt | null)[]> {
-  const handle = recogniseHandle(tx)
+  const handle = outbox.handleOf(tx)
   const batching = makeBatch(outbox, input)
   // Read now, as the batch has: the caller may change the list while it is awaited.
   const bodies = Array.isArray(input.bodies) ? [...input.bodies] : []
@@ -122,7 +123,7 @@ export async function cancelTimer(
   tx: unknown,
   { queue, timerId }: { readonly queue: string; readonly timerId: string },
 ): Promise<boolean> {
-  const handle = recogniseHandle(tx)
+  const handle = outbox.handleOf(tx)
   assertQueue(queue, outbox.queues)
   assertValue('OUTBOX_INVALID_OPTION', { label: 'timerId', check: name(1024), value: timerId })
   const cancel = (mark: string | null) => cancelTimerStatement(outbox.names, { queue, timerId, mark })
@@ -136,7 +137,7 @@ export async function pending(
   tx: unknown,
   options: PendingOptions | undefined,
 ): Promise<readonly PendingMessage[]> {
-  const handle = recogniseHandle(tx)
+  const handle = outbox.handleOf(tx)
   if (options?.queue !== undefined) assertQueue(options.queue, outbox.queues)
   assertOptions(options, { queue: anything, limit: wholeNumber(1, 100_000) }, 'the options of pending')
   const { queue = null, limit = 1_000 } = options ?? {}
@@ -165,7 +166,9 @@ async function insert(
   { drafts, statement, tell }: Insert,
 ): Promise<readonly InsertedRow[]> {
   const send = () => run(outbox, executor, statement)
-  return tell === null ? send() : tell(outbox, drafts, send)
+  const rows = await (tell === null ? send() : tell(outbox, drafts, send))
+  if (executor.delivered) await executor.delivered()
+  return rows
 }
 
 /** Only the database can fail here: the input was checked. Tables that were never made are the commonest reason. */

@@ -3,6 +3,8 @@ import type { Statement } from '../sql/statement.ts'
 /** Something that runs a statement: a connection, a pool, or a transaction of the caller's. */
 export interface Executor {
   run<Row>(statement: Statement<Row>): Promise<readonly Row[]>
+  /** Of the test kit: delivers what was written, before the publisher goes on. */
+  delivered?(): Promise<void>
 }
 
 /** A connection that is ours alone until it is given back. One statement at a time: clients disagree about more. */

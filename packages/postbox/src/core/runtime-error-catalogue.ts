@@ -5,6 +5,8 @@ export const runtimeErrorCatalogue = {
   OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
   OUTBOX_SCHEMA_NEWER:
     'Deploy the version of postbox that made this schema, or a later one. Nothing was changed.',
+  OUTBOX_SCHEMA_DRIFT:
+    'Read the SQL below each difference and run it, in this order, as the owner of the tables; `differences` has it for programs.',
   OUTBOX_UNSUPPORTED_DATABASE:
     'Use a database with the encoding UTF8: in any other, a key or a header could fail inside your transaction.',
   OUTBOX_HANDLER_TIMEOUT: 'Pass `context.signal` on to what the handler awaits, or raise `timeoutMs`.',
@@ -16,6 +18,10 @@ export const runtimeErrorCatalogue = {
   OUTBOX_DELIVERY_OVER:
     'Await what the handler starts, and publish before it ends; afterwards publish in a transaction of yours.',
   OUTBOX_STATEMENT_TIMEOUT: 'Look for locks, an overloaded server or a dead connection. It is tried again.',
+  OUTBOX_CANNOT_TAKE_OVER:
+    'Take over an outbox that does not run, dispose the test outbox at the end of each test, and use each only until then.',
+  OUTBOX_NO_SQL:
+    'Give the code under test a stand-in or a real transaction for its own SQL, or run it on PGlite or Postgres.',
   OUTBOX_TABLE_TAKEN:
     'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
 } as const satisfies Record<`OUTBOX_${string}`, string>

@@ -29,7 +29,8 @@ export async function untilDrained(
   return { ...since(before, runner.settled), isEmpty }
 }
 
-function since(before: Settled, now: Settled): Omit<Drained, 'isEmpty'> {
+/** What was settled between two looks. */
+export function since(before: Settled, now: Settled): Omit<Drained, 'isEmpty'> {
   return {
     acked: now.acked - before.acked,
     retried: now.retried - before.retried,

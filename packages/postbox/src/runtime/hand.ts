@@ -48,6 +48,7 @@ export function createHand(parts: HandParts): Hand {
   const letGo = (one: Held): void => {
     held.delete(one)
     if (bySeq.get(one.lease.seq) === one) bySeq.delete(one.lease.seq)
+    one.over?.()
     if (held.size > 0) return
     for (const tell of waiting.splice(0)) tell()
     parts.emptied()

@@ -17,6 +17,8 @@ export interface Held {
   isLost: boolean
   /** Aborts its handler's signal; before the handler starts, and after it ended, nothing. */
   abort(reason: unknown): void
+  /** It is in nobody's hand any more: asked for by the test kit. */
+  over?(): void
 }
 
 export function heldOf(lease: Lease, leaseMs: number, sentAt: number): Held {

@@ -154,7 +154,10 @@ function hearIdleErrors({ database, listenDatabase }: RunnerParts, teller: Telle
 }
 
 /** Every event about a queue names its handler. */
-function withHandler({ tell, isHeard }: Telling, handlers: ReadonlyMap<string, string>): Teller {
+export function withHandler(
+  { tell, isHeard }: Telling,
+  handlers: Pick<ReadonlyMap<string, string>, 'get'>,
+): Teller {
   const named = (event: Told): OutboxEvent => {
     if (!('queue' in event) || event.queue === undefined) return event as OutboxEvent
     return { ...event, handler: handlers.get(event.queue) } as OutboxEvent
@@ -166,7 +169,7 @@ function warnAtStart({ subscriptions }: Registry, given: RunnerParts, teller: Te
   const { capacity } = given.database
   const warn = (code: WarningCode, message: string, fields = {}): void =>
     teller.tell({ kind: 'warning', code, message, fields })
-  if (subscriptions.length === 0)
+  if (subscriptions.length === 0 && !given.internals?.mayBeEmpty)
     warn('no_subscribers', 'started without subscribers: call subscribe() before or after start()')
   if (given.wake === 'poll' || listenOf(given) !== null) return
   if (capacity !== null && given.database === given.listenDatabase) {

@@ -10,7 +10,7 @@ import { heardWake } from '../sql/wake.ts'
 import { createClaimer } from './claimer.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ContextTools } from './context.ts'
-import { createDispatcher } from './dispatcher.ts'
+import { createDispatcher, type Dispatcher } from './dispatcher.ts'
 import { createEngine, type Engine } from './engine.ts'
 import { extendNow } from './extend-lease.ts'
 import type { Failpoint } from './failpoint.ts'
@@ -47,6 +47,8 @@ export interface Internals {
   readonly clock?: Clock
   readonly failpoint?: Failpoint
   readonly statementTimeoutMs?: number
+  /** Subscribers come later: no reason to warn. */
+  readonly mayBeEmpty?: boolean
 }
 
 /** From one start to its stop: each says that a part of the work is over. */
@@ -71,6 +73,8 @@ export interface Works {
   /** null: it polls. */
   readonly listener: Listener | null
   serve(subscription: Subscription): void
+  /** Slots for a subscription, whose messages come from elsewhere than the engine: from the test kit. */
+  dispatcher(subscription: Subscription): Dispatcher
   /** Keeps leases; resolves when that is no longer needed. */
   keep(): Promise<void>
 }
@@ -126,6 +130,9 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const extend = (helds: readonly Held[]): Promise<void> => extendNow(shared, helds)
   const consumeSkins = skinsOf(parts.middleware, 'consume')
   const tools = { clock, teller, log, consumeSkins, draft, extend }
+  const slots = { tools, signals, failpoint, roomMade: engine.roomMade }
+  const dispatcher = (subscription: Subscription): Dispatcher =>
+    createDispatcher(subscription, { ...slots, desk: hand.desk(subscription) })
   return {
     clock,
     engine,
@@ -136,10 +143,9 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
     serve(subscription) {
       served.push(subscription.settings)
       keeperSleeper.wake()
-      const desk = hand.desk(subscription)
-      const { roomMade } = engine
-      engine.add(createDispatcher(subscription, { tools, signals, failpoint, desk, roomMade }))
+      engine.add(dispatcher(subscription))
     },
+    dispatcher,
     keep: () =>
       keepLeases(
         { ...shared, held: hand.held, sleeper: keeperSleeper, shortestLeaseMs: () => shortestLease(served) },

@@ -26,7 +26,10 @@ const values = [
  * the lease may write.
  * Returns the seqs moved; one that is missing had lost its lease.
  */
-export function buryDead(names: Names, burials: readonly Burial[]): Statement<{ readonly seq: string }> {
+export function buryDead(
+  names: Names,
+  burials: readonly Burial[],
+): Statement<{ readonly seq: string }, readonly Burial[]> {
   return {
     name: 'bury_dead',
     text: `
@@ -45,5 +48,6 @@ with gone as (
 select original_seq::text as seq
   from buried`,
     values: [JSON.stringify(burials)],
+    input: burials,
   }
 }

@@ -13,7 +13,10 @@ export interface WaitingTimer {
  * undercut. A claim that is under way is waited for and then seen: it takes the name off the row (a process of an earlier version does
  * not, so the lease is asked for, too). Returns the seq deleted, if it was.
  */
-export function cancelTimer(names: Names, timer: WaitingTimer): Statement<{ readonly seq: string }> {
+export function cancelTimer(
+  names: Names,
+  timer: WaitingTimer,
+): Statement<{ readonly seq: string }, WaitingTimer> {
   return {
     name: 'cancel_timer',
     text: `
@@ -25,5 +28,6 @@ delete from ${names.messages}
    and ${whereMarked('$3')}
 returning seq::text as seq`,
     values: [timer.queue, timer.timerId, timer.mark],
+    input: timer,
   }
 }

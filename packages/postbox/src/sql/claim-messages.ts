@@ -79,7 +79,8 @@ export interface MessageRow {
  *
  * Everything comes back as text, messages in physical order.
  */
-export function claimMessages(names: Names, { token, queues }: ClaimInput): Statement<ClaimRow> {
+export function claimMessages(names: Names, input: ClaimInput): Statement<ClaimRow, ClaimInput> {
+  const { token, queues } = input
   return {
     name: 'claim_messages',
     text: `
@@ -180,5 +181,6 @@ select 'message', c.queue, null, null, null, null, null, null,
       queues.reduce((most, { room }) => Math.max(most, room), 0),
       token,
     ],
+    input,
   }
 }

@@ -11,7 +11,7 @@ export function countDeadLetters(
   names: Names,
   query: DeadLetterQuery,
   bound: number,
-): Statement<{ readonly count: string }> {
+): Statement<{ readonly count: string }, { readonly query: DeadLetterQuery; readonly bound: number }> {
   const { bind, values } = binder()
   const selected = selecting(names, { query, after: null }, bind)
   const [moved, quarantined] = [selected('moved'), selected('quarantined')]
@@ -31,5 +31,6 @@ select count(*)::text as count
     ${limit})
   ${limit}) as seen`,
     values,
+    input: { query, bound },
   }
 }

@@ -21,7 +21,7 @@ export function countMessages(
   names: Names,
   queues: readonly string[],
   bound: number,
-): Statement<CountedQueue> {
+): Statement<CountedQueue, { readonly queues: readonly string[]; readonly bound: number }> {
   return {
     name: 'count_messages',
     text: `
@@ -67,5 +67,6 @@ select w.queue,
             limit $2::int) as l) as later
  order by w.queue`,
     values: [JSON.stringify(queues), bound],
+    input: { queues, bound },
   }
 }

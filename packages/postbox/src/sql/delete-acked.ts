@@ -6,7 +6,10 @@ import type { Statement } from './statement.ts'
  * Deletes messages whose handlers succeeded. Fenced: only the holder of the lease may write.
  * Returns the seqs deleted; one that is missing had lost its lease.
  */
-export function deleteAcked(names: Names, fences: readonly Fence[]): Statement<{ readonly seq: string }> {
+export function deleteAcked(
+  names: Names,
+  fences: readonly Fence[],
+): Statement<{ readonly seq: string }, readonly Fence[]> {
   return {
     name: 'delete_acked',
     text: `
@@ -16,5 +19,6 @@ delete from ${names.messages} as m
    and m.lease_token = s.token
 returning m.seq::text as seq`,
     values: fenceArrays(fences),
+    input: fences,
   }
 }

@@ -36,8 +36,9 @@ export interface FollowOnInput {
  */
 export function deleteWithFollowOns(
   names: Names,
-  { settled, wake }: FollowOnInput,
-): Statement<{ readonly seq: string }> {
+  input: FollowOnInput,
+): Statement<{ readonly seq: string }, FollowOnInput> {
+  const { settled, wake } = input
   const drafts = settled.flatMap(({ followOns }) => followOns)
   const conflict = strongestOf(drafts)
   return {
@@ -72,6 +73,7 @@ with ${conflict === 'none' ? '' : `${patience}, `}settled as (
 select seq::text as seq, (select count(*) from woken)::int as woken
   from settled`,
     values: [...fenceArrays(settled), JSON.stringify(settled.flatMap(recordsOf))],
+    input,
   }
 }
 

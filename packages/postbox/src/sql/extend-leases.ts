@@ -14,7 +14,7 @@ export interface Extension extends Fence {
 export function extendLeases(
   names: Names,
   extensions: readonly Extension[],
-): Statement<{ readonly seq: string }> {
+): Statement<{ readonly seq: string }, readonly Extension[]> {
   return {
     name: 'extend_leases',
     text: `
@@ -38,11 +38,15 @@ update ${names.messages} as m
    and m.seq = w.seq
 returning m.seq::text as seq`,
     values: [JSON.stringify(extensions)],
+    input: extensions,
   }
 }
 
 /** Which leases are still held: a look without a lock, at what a renewal stepped over. */
-export function holdsLeases(names: Names, fences: readonly Fence[]): Statement<{ readonly seq: string }> {
+export function holdsLeases(
+  names: Names,
+  fences: readonly Fence[],
+): Statement<{ readonly seq: string }, readonly Fence[]> {
   return {
     name: 'holds_leases',
     text: `
@@ -52,5 +56,6 @@ select m.seq::text as seq
     on m.seq = s.seq
    and m.lease_token = s.token`,
     values: fenceArrays(fences),
+    input: fences,
   }
 }

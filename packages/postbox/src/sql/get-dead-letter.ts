@@ -3,7 +3,7 @@ import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 
 /** Reads the newest dead letter of an id, wherever it lies. No row: there is none. */
-export function getDeadLetter(names: Names, id: string): Statement<DeadLetterRow> {
+export function getDeadLetter(names: Names, id: string): Statement<DeadLetterRow, string> {
   return {
     name: 'get_dead_letter',
     text: `
@@ -20,5 +20,6 @@ select ${readable}
   order by failed_at desc, place, seq desc
   limit 1) as newest`,
     values: [id],
+    input: id,
   }
 }

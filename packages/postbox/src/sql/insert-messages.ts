@@ -36,7 +36,7 @@ export function insertMessage(
   names: Names,
   draft: Draft,
   { wake, mark }: InsertOptions,
-): Statement<InsertedRow> {
+): Statement<InsertedRow, readonly Draft[]> {
   const { delayMs, epochMs } = dueOf(draft.schedule)
   return {
     name: 'insert_message',
@@ -61,6 +61,7 @@ select id::text as id, seq::text as seq, (select count(*) from woken)::int as wo
       draft.generation,
       mark,
     ],
+    input: [draft],
   }
 }
 
@@ -73,7 +74,7 @@ export function insertMessages(
   names: Names,
   batch: Batch,
   { wake, mark }: InsertOptions,
-): Statement<InsertedRow> {
+): Statement<InsertedRow, readonly Draft[]> {
   return {
     name: 'insert_messages',
     text: `
@@ -95,6 +96,7 @@ with drafts as (
 select id::text as id, seq::text as seq, (select count(*) from woken)::int as woken
   from inserted`,
     values: [batch.queue, JSON.stringify(batch.drafts.map(recordOf)), mark],
+    input: batch.drafts,
   }
 }
 

@@ -8,7 +8,10 @@ import type { Statement } from './statement.ts'
  * Reads a page of dead letters from both places, newest first, and one row more: whoever gets it knows that there is a next page. Each place
  * is read from where the page before ended, in the order of an index; only quarantined ones, which are few, are sorted.
  */
-export function listDeadLetters(names: Names, page: DeadLetterPageQuery): Statement<DeadLetterRow> {
+export function listDeadLetters(
+  names: Names,
+  page: DeadLetterPageQuery,
+): Statement<DeadLetterRow, DeadLetterPageQuery> {
   const { bind, values } = binder()
   const selected = selecting(names, page, bind)
   const limit = `limit ${bind(page.limit + 1)}::int`
@@ -30,5 +33,6 @@ select ${readable}
   ${limit}) as page
  order by failed_at desc, place, page.seq desc`,
     values,
+    input: page,
   }
 }

@@ -29,7 +29,7 @@ export interface PendingRow {
  * flight included, dead ones not. Everything comes back as text, which no client's type
  * parser and no setting of the session alters: postgres.js reads an escaped bytea as other bytes, without an error.
  */
-export function peekPending(names: Names, { queue, limit, mark }: Peek): Statement<PendingRow> {
+export function peekPending(names: Names, peek: Peek): Statement<PendingRow, Peek> {
   return {
     name: 'peek_pending',
     text: `
@@ -52,6 +52,7 @@ select id::text as id,
    and ${whereMarked('$3')}
  order by ${names.messages}.seq
  limit $2::int`,
-    values: [queue, limit, mark],
+    values: [peek.queue, peek.limit, peek.mark],
+    input: peek,
   }
 }

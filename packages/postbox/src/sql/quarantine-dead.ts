@@ -15,7 +15,7 @@ const assignments = Object.entries(deathColumns)
 export function quarantineDead(
   names: Names,
   burials: readonly Burial[],
-): Statement<{ readonly seq: string }> {
+): Statement<{ readonly seq: string }, readonly Burial[]> {
   return {
     name: 'quarantine_dead',
     text: `
@@ -29,5 +29,6 @@ update ${names.messages} as m
    and m.lease_token = s.token
 returning m.seq::text as seq`,
     values: [JSON.stringify(burials)],
+    input: burials,
   }
 }

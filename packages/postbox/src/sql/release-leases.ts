@@ -1,7 +1,7 @@
 import { type Fence, fenceArrays } from './fence.ts'
 import { literal, type Names } from './names.ts'
 import type { Statement } from './statement.ts'
-import { takingNames } from './take-names.ts'
+import { type PutBack, takingNames } from './take-names.ts'
 
 /**
  * Gives back rows that were claimed and never started, as if they had not been: the lease is cleared and its delivery not counted.
@@ -13,7 +13,7 @@ export function releaseLeases(
   names: Names,
   fences: readonly Fence[],
   takeNames: boolean,
-): Statement<{ readonly seq: string }> {
+): Statement<{ readonly seq: string }, PutBack<Fence>> {
   const taking = takingNames(names, takeNames)
   return {
     name: 'release_leases',
@@ -35,5 +35,6 @@ with ${taking.patience}released as (
 select seq::text as seq, (select count(*) from told)::int as told
   from released`,
     values: fenceArrays(fences),
+    input: { batch: fences, takeNames },
   }
 }

@@ -34,7 +34,7 @@ const delay = 'make_interval(secs => $4::float8 / 1000)'
  * A waiting timer of the same name keeps it: then nothing is changed. One whose transaction is open is waited for; in the quarantine that may
  * end in 23505, after which the same statement finds the timer.
  */
-export function replayDeadLetter(names: Names, replay: Replay): Statement<ReplayAnswer> {
+export function replayDeadLetter(names: Names, replay: Replay): Statement<ReplayAnswer, Replay> {
   return {
     name: 'replay_dead_letter',
     text: `
@@ -113,6 +113,7 @@ select case
        end as answer,
        (select count(*) from woken)::int as woken`,
     values: [replay.id, replay.by, replay.generation, replay.delayMs, replay.historyLimit],
+    input: replay,
   }
 }
 

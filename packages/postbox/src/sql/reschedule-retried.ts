@@ -1,7 +1,7 @@
 import type { Fence } from './fence.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
-import { takingNames } from './take-names.ts'
+import { type PutBack, takingNames } from './take-names.ts'
 
 export interface Reschedule extends Fence {
   readonly delayMs: number
@@ -17,7 +17,7 @@ export function rescheduleRetried(
   names: Names,
   batch: readonly Reschedule[],
   takeNames: boolean,
-): Statement<{ readonly seq: string }> {
+): Statement<{ readonly seq: string }, PutBack<Reschedule>> {
   const taking = takingNames(names, takeNames)
   return {
     name: 'reschedule_retried',
@@ -39,5 +39,6 @@ with ${taking.patience}rescheduled as (
 select seq::text as seq
   from rescheduled`,
     values: [JSON.stringify(batch)],
+    input: { batch, takeNames },
   }
 }

@@ -1,7 +1,7 @@
 import type { Fence } from './fence.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
-import { takingNames } from './take-names.ts'
+import { type PutBack, takingNames } from './take-names.ts'
 
 export interface Snooze extends Fence {
   readonly delayMs: number
@@ -16,7 +16,7 @@ export function snoozeMessages(
   names: Names,
   batch: readonly Snooze[],
   takeNames: boolean,
-): Statement<{ readonly seq: string }> {
+): Statement<{ readonly seq: string }, PutBack<Snooze>> {
   const taking = takingNames(names, takeNames)
   return {
     name: 'snooze_messages',
@@ -35,5 +35,6 @@ with ${taking.patience}snoozed as (
 select seq::text as seq
   from snoozed`,
     values: [JSON.stringify(batch)],
+    input: { batch, takeNames },
   }
 }

@@ -3,10 +3,12 @@
  * statement keeps the plan it was given on an empty table: a claim took 1,200 to 1,740 ms on 300,000 rows with a plan
  * cached that way, and 5 to 12 ms without.
  */
-export interface Statement<Row = Record<string, unknown>> {
+export interface Statement<Row = Record<string, unknown>, Input = unknown> {
   readonly name: string
   readonly text: string
   readonly values: readonly unknown[]
+  /** What it was made of: what a store goes by that reads no SQL (testing/memory). */
+  readonly input?: Input
   /** Carries the row type; never present at run time. */
   readonly row?: Row
 }

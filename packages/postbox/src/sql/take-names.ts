@@ -1,5 +1,12 @@
 import type { Names } from './names.ts'
 
+/** What a statement that puts messages back is made of. */
+export interface PutBack<Entry> {
+  readonly batch: readonly Entry[]
+  /** Timers take their names back. */
+  readonly takeNames: boolean
+}
+
 /** The parts of a statement that puts messages back (rows `m`), by which they take the names of their timers back. */
 export interface TakingNames {
   /** A common table expression, to stand before the others. */

@@ -9,10 +9,9 @@ export const messages: Migration = {
   breaking: false,
   up: (names, options) => [
     createMessages(names, options),
-    ...createMessageIndexes(names),
+    ...Object.values(createMessageIndexes(names)),
     createDead(names),
-    `create index ${names.index.deadId} on ${names.dead} (id)`,
-    `create index ${names.index.deadQueue} on ${names.dead} (queue, failed_at)`,
+    ...Object.values(createDeadIndexes(names)),
     createHandled(names),
     createQueues(names),
   ],
@@ -24,7 +23,8 @@ export const messages: Migration = {
  * table that refills at once. Text is compared as bytes (collate "C"): index work is 40 % cheaper and no locale upgrade
  * can corrupt it.
  */
-function createMessages(names: Names, options: Required<SchemaSqlOptions>): string {
+export function createMessages(names: Names, options: Required<SchemaSqlOptions>): string {
+  const storage = Object.entries(storageParameters(options.autovacuum))
   return `create table ${names.messages} (
   seq bigint generated always as identity (sequence name ${names.sequence}),
   id uuid not null,
@@ -47,24 +47,29 @@ function createMessages(names: Names, options: Required<SchemaSqlOptions>): stri
   last_error text,
   failure_history jsonb,
   constraint ${names.index.primary} primary key (seq),
-  constraint ${names.index.lease} check ((lease_token is null) = (leased_until is null))
-) with (${storageParameters(options.autovacuum)})`
+  constraint ${names.index.lease} check (${leaseCheck})
+) with (${storage.map(([name, value]) => `${name} = ${value}`).join(', ')})`
 }
 
+/** A lease is both or neither. */
+export const leaseCheck = '(lease_token is null) = (leased_until is null)'
+
 // No index and no predicate names a lease column: that is what keeps the claim HOT.
-function createMessageIndexes(names: Names): string[] {
+export function createMessageIndexes(
+  names: Names,
+): Readonly<Record<'ready' | 'due' | 'timer' | 'key' | 'failed', string>> {
   const { index, messages } = names
-  return [
-    `create index ${index.ready} on ${messages} (queue, seq) where due_at is null`,
-    `create index ${index.due} on ${messages} (queue, due_at, seq) where due_at is not null`,
-    `create unique index ${index.timer} on ${messages} (queue, timer_id) where timer_id is not null and failed_at is null`,
-    `create index ${index.key} on ${messages} (queue, key, seq) where key is not null and failed_at is null`,
-    `create index ${index.failed} on ${messages} (id) where failed_at is not null`,
-  ]
+  return {
+    ready: `create index ${index.ready} on ${messages} (queue, seq) where due_at is null`,
+    due: `create index ${index.due} on ${messages} (queue, due_at, seq) where due_at is not null`,
+    timer: `create unique index ${index.timer} on ${messages} (queue, timer_id) where timer_id is not null and failed_at is null`,
+    key: `create index ${index.key} on ${messages} (queue, key, seq) where key is not null and failed_at is null`,
+    failed: `create index ${index.failed} on ${messages} (id) where failed_at is not null`,
+  }
 }
 
 /** Keyed by an identity of its own, never by the message's id: a second burial of the same id must not fail. */
-function createDead(names: Names): string {
+export function createDead(names: Names): string {
   return `create table ${names.dead} (
   dead_seq bigint generated always as identity (sequence name ${names.deadSequence}),
   original_seq bigint not null,
@@ -88,7 +93,14 @@ function createDead(names: Names): string {
 )`
 }
 
-function createHandled(names: Names): string {
+export function createDeadIndexes({ index, dead }: Names): Readonly<Record<'deadId' | 'deadQueue', string>> {
+  return {
+    deadId: `create index ${index.deadId} on ${dead} (id)`,
+    deadQueue: `create index ${index.deadQueue} on ${dead} (queue, failed_at)`,
+  }
+}
+
+export function createHandled(names: Names): string {
   return `create table ${names.handled} (
   consumer text collate "C" not null,
   id text collate "C" not null,
@@ -97,7 +109,7 @@ function createHandled(names: Names): string {
 )`
 }
 
-function createQueues(names: Names): string {
+export function createQueues(names: Names): string {
   return `create table ${names.queues} (
   name text collate "C" not null,
   message_order text not null default 'none',
@@ -108,18 +120,19 @@ function createQueues(names: Names): string {
 }
 
 /** Every message dies young, so vacuum must come by number of rows, not by share of the table, and without pauses. */
-function storageParameters(autovacuum: Autovacuum | false): string {
-  const fixed = ['fillfactor = 45', 'vacuum_truncate = off']
-  if (autovacuum === false) return fixed.join(', ')
+export function storageParameters(autovacuum: Autovacuum | false): Readonly<Record<string, number | string>> {
+  const fixed = { fillfactor: 45, vacuum_truncate: 'off' }
+  if (autovacuum === false) return fixed
   const { threshold = 1000, insertThreshold = 1000, costDelay = 0, costLimit } = autovacuum
-  const vacuum = [
-    'autovacuum_vacuum_scale_factor = 0',
-    `autovacuum_vacuum_threshold = ${threshold}`,
-    'autovacuum_vacuum_insert_scale_factor = 0',
-    `autovacuum_vacuum_insert_threshold = ${insertThreshold}`,
-    `autovacuum_vacuum_cost_delay = ${costDelay}`,
-    ...(costLimit === undefined ? [] : [`autovacuum_vacuum_cost_limit = ${costLimit}`]),
-  ]
+  const vacuum = {
+    autovacuum_vacuum_scale_factor: 0,
+    autovacuum_vacuum_threshold: threshold,
+    autovacuum_vacuum_insert_scale_factor: 0,
+    autovacuum_vacuum_insert_threshold: insertThreshold,
+    autovacuum_vacuum_cost_delay: costDelay,
+    ...(costLimit === undefined ? {} : { autovacuum_vacuum_cost_limit: costLimit }),
+  }
   // Bodies over 2 KB live in the TOAST table, which has thresholds of its own.
-  return [...fixed, ...vacuum, ...vacuum.map((parameter) => `toast.${parameter}`)].join(', ')
+  const toast = Object.fromEntries(Object.entries(vacuum).map(([name, value]) => [`toast.${name}`, value]))
+  return { ...fixed, ...vacuum, ...toast }
 }

@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest'
+import { resolveNames } from './names.ts'
+import { catalogueFrom, readCatalogue } from './read-catalogue.ts'
+
+const names = resolveNames({ schema: 'My "Schema', table: 'Out\\box' })
+
+describe('readCatalogue', () => {
+  test('carries the names as parameters, as they were given', () => {
+    const { text, values } = readCatalogue(names, { version: false })
+
+    expect(values).toEqual([
+      'My "Schema',
+      JSON.stringify(['Out\\box', 'Out\\box_dead', 'Out\\box_handled', 'Out\\box_queues', 'Out\\box_meta']),
+    ])
+    expect(text).not.toMatch(/My|Out/)
+    expect(new Set(text.match(/\$\d+::\w+/g))).toEqual(new Set(['$1::text', '$2::text']))
+  })
+
+  test('names one table in its text, quoted, where it reads the version', () => {
+    const { text } = readCatalogue(names, { version: true })
+
+    expect(text).toContain('from "My ""Schema"."Out\\box_meta"')
+  })
+})
+
+describe('catalogueFrom', () => {
+  test('gives back what was found', () => {
+    expect(catalogueFrom([{ catalogue: '{"tables":[],"version":2}' }])).toEqual({ tables: [], version: 2 })
+  })
+
+  test('says so when the client renames columns', () => {
+    expect(() => catalogueFrom([{ Catalogue: '{}' } as never])).toThrow(
+      expect.objectContaining({ code: 'OUTBOX_UNKNOWN_HANDLE' }),
+    )
+  })
+})

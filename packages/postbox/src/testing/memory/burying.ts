@@ -1,0 +1,67 @@
+import type { Burial, buryDead } from '../../sql/bury-dead.ts'
+import type { findBuried } from '../../sql/find-buried.ts'
+import type { quarantineDead } from '../../sql/quarantine-dead.ts'
+import { type HeldMessage, heldBy } from './claiming.ts'
+import type { Operation } from './operation.ts'
+import { putDeadLetter, putMessage, removeMessage, type Transaction } from './transaction.ts'
+import { allDeadLetters } from './visible.ts'
+
+export const bury: Operation<typeof buryDead> = ({ tx }, burials) => {
+  const held = [...heldBy(tx, burials).values()]
+  for (const one of held) {
+    const { message } = one
+    const deadSeq = ++tx.server.deadSeq
+    removeMessage(tx, message.seq)
+    putDeadLetter(tx, deadSeq, {
+      deadSeq,
+      originalSeq: message.seq,
+      id: message.id,
+      queue: message.queue,
+      key: message.key,
+      timerId: message.timerId ?? message.firedTimerId,
+      body: message.body,
+      headers: message.headers,
+      deliveries: message.deliveries,
+      createdAt: message.createdAt,
+      generation: message.generation,
+      failureHistory: message.failureHistory,
+      ...deathOf(tx, one),
+    })
+  }
+  return held.map(({ message }) => ({ seq: String(message.seq) }))
+}
+
+/** Due never, so that nobody claims them; the name of a timer stays given up. */
+export const quarantine: Operation<typeof quarantineDead> = ({ tx }, burials) => {
+  const held = [...heldBy(tx, burials).values()]
+  for (const one of held) {
+    putMessage(tx, {
+      ...one.message,
+      ...deathOf(tx, one),
+      dueAt: Number.POSITIVE_INFINITY,
+      leaseToken: null,
+      leasedUntil: null,
+    })
+  }
+  return held.map(({ message }) => ({ seq: String(message.seq) }))
+}
+
+/** Only a run makes an attempt. */
+function deathOf({ startedAt: now }: Transaction, { message, entry }: HeldMessage<Burial>) {
+  const wasRun = entry.attempts > message.attempts
+  return {
+    attempts: entry.attempts,
+    firstAttemptAt: wasRun ? (message.firstAttemptAt ?? now) : message.firstAttemptAt,
+    lastAttemptAt: wasRun ? now : message.lastAttemptAt,
+    failedAt: now,
+    failureReason: entry.reason,
+    lastError: entry.error,
+  }
+}
+
+export const findThoseBuried: Operation<typeof findBuried> = ({ tx }, messages) => {
+  const wanted = new Set(messages.map(({ seq, id }) => `${seq} ${id.toLowerCase()}`))
+  return allDeadLetters(tx)
+    .filter(({ originalSeq, id }) => wanted.has(`${originalSeq} ${id}`))
+    .map(({ originalSeq }) => ({ seq: String(originalSeq) }))
+}

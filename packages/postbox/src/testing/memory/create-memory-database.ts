@@ -1,0 +1,155 @@
+import type { Executor } from '../../adapters/executor.ts'
+import { sqlState } from '../../core/sql-state.ts'
+import { type Claim, isFree, lease } from './claiming.ts'
+import type {
+  Arrival,
+  MemoryDatabase,
+  MemoryDatabaseParts,
+  MemoryMessage,
+  MemoryTransaction,
+} from './memory-database.ts'
+import { patiently, perform, refusal } from './performing.ts'
+import { copyOf, microseconds } from './rows.ts'
+import {
+  commit,
+  createServer,
+  createTransaction,
+  databaseError,
+  messageOf,
+  putMessage,
+  release,
+  type Transaction,
+} from './transaction.ts'
+import { allDeadLetters, allMessages } from './visible.ts'
+import { createHearings } from './waking.ts'
+
+export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase {
+  const server = createServer()
+  const hearings = createHearings()
+  const now = (): number => microseconds(parts.now())
+  const conclude = (tx: Transaction): void => {
+    commit(tx)
+    hearings.tell(tx)
+    tellArrivals(tx, parts)
+  }
+  /** In a transaction of its own. */
+  const alone = <T>(work: (tx: Transaction) => T): T => {
+    const tx = createTransaction(server, now())
+    try {
+      const result = work(tx)
+      conclude(tx)
+      return result
+    } finally {
+      release(tx)
+    }
+  }
+  const runAlone = <Row>(statement: Parameters<MemoryDatabase['runNow']>[0], seen: unknown): readonly Row[] =>
+    alone((tx) => perform(statement, { tx, at: tx.startedAt, seen }) as readonly Row[])
+  const begin = (): MemoryTransaction => lasting(createTransaction(server, now()), { now, conclude })
+  const run: Executor['run'] = (statement) => patiently(null, statement, (seen) => runAlone(statement, seen))
+  return {
+    singleSession: true,
+    capacity: null,
+    run,
+    runNow(statement) {
+      try {
+        return runAlone(statement, null)
+      } catch (error) {
+        throw refusal(error)
+      }
+    },
+    begin,
+    async transaction(work) {
+      const tx = begin()
+      try {
+        const result = await work(tx)
+        tx.commit()
+        return result
+      } finally {
+        tx.rollback()
+      }
+    },
+    listen: async (channels, hearing) => hearings.listen(channels, hearing, { run }),
+    lease: (seqs, claim) => alone((tx) => leaseAll(tx, seqs, claim)),
+    alter: (seq, changes) =>
+      alone((tx) => {
+        const message = messageOf(tx, seq)
+        if (message !== undefined) putMessage(tx, { ...message, ...changes })
+      }),
+    get messages() {
+      return alone(allMessages).map(copyOf)
+    },
+    get deadLetters() {
+      return alone(allDeadLetters)
+        .sort((a, b) => a.deadSeq - b.deadSeq)
+        .map(copyOf)
+    },
+  }
+}
+
+interface LastingParts {
+  now(): number
+  /** Commits it, and tells whoever is to hear of it. */
+  conclude(tx: Transaction): void
+}
+
+/** A transaction that lasts until it is told to end. */
+function lasting(tx: Transaction, { now, conclude }: LastingParts): MemoryTransaction {
+  return {
+    get isOpen() {
+      return tx.state !== 'ended'
+    },
+    async run(statement) {
+      try {
+        return await patiently(tx, statement, (seen) => {
+          assertUsable(tx)
+          return perform(statement, { tx, at: now(), seen })
+        })
+      } catch (error) {
+        if (tx.state === 'open') tx.state = 'failed'
+        throw error
+      }
+    },
+    commit() {
+      if (tx.state === 'ended') throw hasEnded()
+      if (tx.state === 'open') conclude(tx)
+      release(tx)
+    },
+    rollback: () => release(tx),
+  }
+}
+
+function assertUsable({ state }: Transaction): void {
+  if (state === 'ended') throw hasEnded()
+  if (state === 'open') return
+  throw databaseError(sqlState.failedTransaction, 'a statement of this transaction has failed: roll it back')
+}
+
+function hasEnded(): Error {
+  return new Error('this transaction has ended')
+}
+
+function leaseAll(
+  tx: Transaction,
+  seqs: readonly number[],
+  claim: Claim,
+): ReturnType<MemoryDatabase['lease']> {
+  return seqs
+    .map((seq) => messageOf(tx, seq))
+    .filter((message) => message !== undefined && message.failedAt === null && isFree(tx, message))
+    .map((message) => lease(tx, message as MemoryMessage, claim))
+}
+
+const arrivalKinds: readonly Arrival[] = ['publish', 'follow-on', 'replay']
+
+function tellArrivals({ arrivals, server }: Transaction, { arrived }: MemoryDatabaseParts): void {
+  if (arrived === undefined || arrivals.size === 0) return
+  for (const kind of arrivalKinds) {
+    const messages = [...arrivals]
+      .filter(([, arrival]) => arrival === kind)
+      .flatMap(([seq]) => server.tables.messages.get(seq) ?? [])
+      .sort((a, b) => a.seq - b.seq)
+      .map(copyOf)
+    if (messages.length > 0) arrived(messages, kind)
+  }
+}

@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto'
+import { runtimeError } from '../core/runtime-errors.ts'
+import { leaseOf } from '../runtime/claim-answer.ts'
+import { type Held, heldOf } from '../runtime/held.ts'
+import { type Registry, type RunnerParts, withHandler } from '../runtime/runner.ts'
+import type { Settled } from '../runtime/settle-reports.ts'
+import type { Subscription } from '../runtime/subscription.ts'
+import { assembleWorks } from '../runtime/works.ts'
+import type { MemoryDatabase, MemoryMessage } from './memory/memory-database.ts'
+import type { TestClock } from './test-clock.ts'
+
+/** Delivery without loops: who publishes runs the handlers. All else is what an outbox at work does: lease, handler, settlement, write. */
+export interface SyncDelivery {
+  /** Runs the handlers of these messages, one run after the other, and of what they lead to. A queue without a subscriber keeps its messages. */
+  deliver(messages: readonly Pick<MemoryMessage, 'seq' | 'queue'>[]): Promise<void>
+  /** Messages that came to be without a publisher who waits for them, follow-ons above all: they go with the next that are delivered. */
+  arrived(messages: readonly MemoryMessage[]): void
+  readonly settled: Settled
+  /** Ends handlers that are still running: their signals abort. */
+  close(): void
+}
+
+export interface SyncDeliveryParts {
+  readonly memory: MemoryDatabase
+  readonly clock: TestClock
+  readonly registry: Registry
+  readonly runner: RunnerParts
+}
+
+export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeliveryParts): SyncDelivery {
+  const of = (queue: string): Subscription | undefined =>
+    registry.subscriptions.find(({ queues }) => queues.includes(queue))
+  const teller = withHandler(runner.telling, { get: (queue) => of(queue)?.name })
+  const halt = new AbortController()
+  const phases = { halt: halt.signal, abandon: halt.signal, giveUp: halt.signal, emptyHanded: halt.signal }
+  // The store itself, not the outbox's way to it, which would run handlers; and nobody listens.
+  const works = assembleWorks(
+    { ...runner, database: memory, listenDatabase: memory, wake: 'poll', teller },
+    phases,
+  )
+  const arrivals: MemoryMessage[] = []
+
+  const run = async ({ subscription, seqs }: Unit): Promise<void> => {
+    const { leaseMs } = subscription.settings
+    const claim = { token: randomUUID(), claimedAt: new Date(clock.now()) }
+    const rows = memory.lease(seqs, { token: claim.token, leaseMs })
+    const helds = rows.map((row) => heldOf(leaseOf(row, claim), leaseMs, clock.now()))
+    if (helds.length === 0) return
+    teller.tell({ kind: 'claimed', queue: helds[0]?.lease.queue ?? '', count: helds.length })
+    const over = Promise.all(helds.map(untilOver))
+    works.hand.hold(helds)
+    // Slots of its own: a handler that publishes to its own queue must not wait for itself.
+    works.dispatcher(subscription).take(helds)
+    await over
+  }
+  const deliver: SyncDelivery['deliver'] = async (messages) => {
+    for (const unit of unitsOf([...arrivals.splice(0), ...messages], of)) {
+      await run(unit)
+      await deliver([])
+    }
+  }
+  return {
+    deliver,
+    arrived: (messages) => void arrivals.push(...messages),
+    settled: works.settler.settled,
+    close: () => halt.abort(runtimeError('OUTBOX_STOPPING', 'the test outbox is disposed')),
+  }
+}
+
+/** What one run of a handler gets. */
+interface Unit {
+  readonly subscription: Subscription
+  readonly seqs: readonly number[]
+}
+
+function unitsOf(
+  messages: readonly Pick<MemoryMessage, 'seq' | 'queue'>[],
+  of: (queue: string) => Subscription | undefined,
+): readonly Unit[] {
+  const units: { subscription: Subscription; seqs: number[] }[] = []
+  for (const { seq, queue } of messages) {
+    const subscription = of(queue)
+    if (subscription === undefined) continue
+    const open = units.findLast((unit) => unit.subscription === subscription)
+    if (open !== undefined && open.seqs.length < sizeOf(subscription)) open.seqs.push(seq)
+    else units.push({ subscription, seqs: [seq] })
+  }
+  // Nothing is waited for: what is there is the batch.
+  return units.map(({ subscription, seqs }) => ({ subscription: withoutWaiting(subscription), seqs }))
+}
+
+function sizeOf({ run }: Subscription): number {
+  return run.kind === 'batch' ? run.size : 1
+}
+
+function withoutWaiting(subscription: Subscription): Subscription {
+  const { run } = subscription
+  return run.kind === 'batch' ? { ...subscription, run: { ...run, maxWaitMs: 0 } } : subscription
+}
+
+/** Resolves when its handler has ended, and what became of it is written. */
+function untilOver(held: Held): Promise<void> {
+  return new Promise((resolve) => {
+    held.over = resolve
+  })
+}

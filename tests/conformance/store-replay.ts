@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { historyFrom } from '../../packages/postbox/src/core/failure-history.ts'
+import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
+import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
+import { type Replay, replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
+import { draftOf } from '../support/settle-bench.ts'
+import { inMinutes, minute, minutesBetween, type StoreBench, token } from './store-bench.ts'
+
+export function describeReplay(bench: StoreBench): void {
+  const statement = (id: string, given: Partial<Replay> = {}) =>
+    replayDeadLetter(bench.names, {
+      ...{ id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'always' },
+      ...given,
+    })
+  const replay = async (id: string, given: Partial<Replay> = {}): Promise<string> =>
+    (await bench.run(statement(id, given)))[0]!.answer
+
+  test('what is not dead is not found', async () => {
+    const published = await bench.publish()
+
+    expect(await replay(published!.id)).toBe('not_found')
+    expect(await replay(draftOf().id)).toBe('not_found')
+    expect(await bench.rows()).toMatchObject([{ seq: '1', failureHistory: null }])
+  })
+
+  describe.each(['moved', 'quarantined'] as const)('a dead letter that is %s', (place) => {
+    const seq = place === 'moved' ? '3' : '1'
+
+    /** One with everything, three minutes ago, and a neighbour. */
+    async function died(): Promise<string> {
+      const own = { key: 'k', timerId: 't', headers: { a: 'b' }, generation: 7, body: Buffer.from([0, 255]) }
+      const id = await bench.die(draftOf(own), { place, attempts: 2 })
+      await bench.publish(inMinutes(60))
+      await bench.store.advance(3 * minute)
+      return id
+    }
+    const replayed = async () => (await bench.rows()).find(({ key }) => key === 'k')!
+
+    test('is among the messages again as it was, as one that nothing has happened to', async () => {
+      const id = await died()
+
+      expect(await replay(id)).toBe('replayed')
+
+      expect(await replayed()).toMatchObject({
+        ...{ seq, id, queue: 'orders', key: 'k', timerId: 't', firedTimerId: null, body: 'AP8=' },
+        ...{ headers: { a: 'b' }, generation: 7, createdAt: -3, attempts: 0, deliveries: 0 },
+        ...{ firstAttemptAt: null, lastAttemptAt: null, leaseToken: null, leasedUntil: null },
+        ...{ failedAt: null, failureReason: null, lastError: null },
+      })
+      expect(await bench.dead()).toEqual([])
+      expect((await bench.claim()).messages).toMatchObject([{ seq, id, timer: 't', deliveries: '1' }])
+    })
+
+    test('is found no more when it was replayed, nor by another id', async () => {
+      const id = await died()
+      await replay(id)
+
+      expect([await replay(id), await replay(draftOf().id)]).toEqual(['not_found', 'not_found'])
+      expect(await bench.rows()).toHaveLength(2)
+    })
+
+    test('comes back fresh when it was moved, and due where its seq lies below every cursor', async () => {
+      await replay(await died())
+
+      expect((await replayed()).dueAt).toBe(place === 'moved' ? null : 0)
+    })
+
+    test('is due after a delay', async () => {
+      await replay(await died(), { delayMs: 5 * minute })
+
+      expect(await replayed()).toMatchObject({ dueAt: 5 })
+      expect((await bench.claim()).seqs).toEqual([])
+    })
+
+    test('has another generation, or the one it had, and a history that tells of it', async () => {
+      const id = await died()
+      await replay(id.toUpperCase(), { generation: 8, by: 'somebody "else"' })
+
+      const { failureHistory, generation } = await replayed()
+      const { dropped, cycles } = historyFrom(JSON.stringify(failureHistory))
+      const { now } = await bench.store.snapshot()
+      expect([generation, dropped, cycles.length]).toEqual([8, 0, 1])
+      expect(cycles[0]).toMatchObject({
+        ...{ attempts: 2, deliveries: 1, reason: 'rejected', error: 'bad', replayedBy: 'somebody "else"' },
+        ...{ generationBefore: 7, generationAfter: 8 },
+      })
+      const { firstAttemptAt, lastAttemptAt, failedAt, replayedAt } = cycles[0]!
+      expect(minutesBetween(now, replayedAt!.getTime())).toBe(0)
+      // Times inside a history stay as they were written: it is text.
+      for (const time of [firstAttemptAt, lastAttemptAt]) expect(time).toEqual(failedAt)
+    })
+
+    test('writes its times out with microseconds, as UTC', async () => {
+      await replay(await died())
+
+      const { failureHistory } = await replayed()
+      const { cycles } = failureHistory as { cycles: Record<string, unknown>[] }
+      const times = [cycles[0]!['failedAt'], cycles[0]!['replayedAt'], cycles[0]!['firstAttemptAt']]
+      for (const time of times) expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+    })
+
+    test('remembers every life that it had, up to a limit, and counts what it forgot', async () => {
+      const id = await bench.die({ key: 'k' }, { place, error: 'life 0', attempts: 0 })
+      for (let life = 1; life <= 4; life++) {
+        await replay(id, { historyLimit: 3, generation: life })
+        const { fences } = await bench.claim()
+        const burial = { seq: fences[0]!.seq, token, reason: 'rejected', error: `life ${life}`, attempts: 1 }
+        await bench.run((place === 'moved' ? buryDead : quarantineDead)(bench.names, [burial]))
+      }
+
+      const [row] = [...(await bench.dead()), ...(await bench.rows())]
+      const { dropped, cycles } = historyFrom(JSON.stringify(row!.failureHistory))
+      expect(dropped).toBe(1)
+      expect(cycles.map(({ error }) => error)).toEqual(['life 1', 'life 2', 'life 3'])
+      expect(
+        cycles.map(({ generationBefore, generationAfter }) => [generationBefore, generationAfter]),
+      ).toEqual([
+        [1, 2],
+        [2, 3],
+        [3, 4],
+      ])
+      await replay(id, { historyLimit: 2 })
+      const [again] = await bench.rows()
+      expect(historyFrom(JSON.stringify(again!.failureHistory))).toMatchObject({
+        dropped: 3,
+        cycles: [{ error: 'life 3' }, { error: 'life 4', generationBefore: 4, generationAfter: 4 }],
+      })
+    })
+
+    test('has nulls in its history for runs that it never had', async () => {
+      const id = await bench.die({ key: 'k' }, { place, error: null, attempts: 0 })
+      await replay(id)
+
+      const { failureHistory } = await replayed()
+      const [cycle] = (failureHistory as { cycles: unknown[] }).cycles
+      expect(cycle).toMatchObject({
+        firstAttemptAt: null,
+        lastAttemptAt: null,
+        error: null,
+        generationBefore: null,
+        generationAfter: null,
+      })
+    })
+
+    test('stays where it is while a timer of its name waits', async () => {
+      const id = await died()
+      await bench.publish({ key: 'waiting', timerId: 't', ...inMinutes(5) })
+      const { messages, dead } = await bench.store.snapshot()
+
+      expect(await replay(id)).toBe('timer_conflict')
+      expect(await bench.store.snapshot()).toMatchObject({ messages, dead })
+      await bench.cancel('t')
+      expect(await replay(id)).toBe('replayed')
+      expect((await replayed()).timerId).toBe('t')
+    })
+
+    test('takes the name of its timer: no other can be armed', async () => {
+      await replay(await died())
+
+      expect(await bench.publish({ timerId: 't' })).toBeNull()
+      expect(await bench.cancel('t')).toBe(true)
+    })
+  })
+
+  test('of two dead letters of one id the newest is replayed, wherever it lies, then the other', async () => {
+    const { id } = draftOf()
+    for (const [key, place] of Object.entries({ a: 'quarantined', b: 'moved', c: 'quarantined' } as const)) {
+      await bench.die({ id, key }, { place })
+      await bench.store.advance(minute)
+    }
+    const alive = async (): Promise<readonly (string | null)[]> =>
+      (await bench.rows()).filter(({ failedAt }) => failedAt === null).map(({ key }) => key)
+
+    expect([await replay(id), await alive()]).toEqual(['replayed', ['c']])
+    expect([await replay(id), (await alive()).toSorted()]).toEqual(['replayed', ['b', 'c']])
+    expect([await replay(id), (await alive()).toSorted()]).toEqual(['replayed', ['a', 'b', 'c']])
+  })
+}

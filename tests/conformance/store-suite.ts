@@ -1,0 +1,39 @@
+import { describe } from 'vitest'
+import type { StoreKind } from '../support/stores.ts'
+import { useStore } from './store-bench.ts'
+import { describeClaims } from './store-claims.ts'
+import { describeCounts } from './store-counts.ts'
+import { describeDeadLetters } from './store-dead-letters.ts'
+import { describeFollowOns } from './store-follow-ons.ts'
+import { describeOutbox } from './store-outbox.ts'
+import { describeEnds } from './store-outbox-ends.ts'
+import { describePublishing } from './store-publishing.ts'
+import { describeReplay } from './store-replay.ts'
+import { describeSettling } from './store-settling.ts'
+import { describeTimers } from './store-timers.ts'
+import { describeSessions, describeTransactions } from './store-transactions.ts'
+import { describeWaits } from './store-waits.ts'
+import { describeWaking } from './store-waking.ts'
+
+/** What every store of an outbox does: the statements of the library one by one, with the same answers and the same rows after them; then an outbox. */
+export function describeStore(kind: StoreKind): void {
+  describe(kind.name, () => {
+    const bench = useStore(kind)
+    describe('publishing', () => describePublishing(bench))
+    describe('timers', () => describeTimers(bench))
+    describe('claiming', () => describeClaims(bench))
+    describe('settling', () => describeSettling(bench))
+    describe('follow-ons', () => describeFollowOns(bench))
+    describe('dead letters', () => describeDeadLetters(bench))
+    describe('replaying', () => describeReplay(bench))
+    describe('counting', () => describeCounts(bench))
+    describe('waking', () => describeWaking(bench))
+    describe('a transaction', () => describeTransactions(bench))
+    if (kind.hasSessions) describe('beside an open transaction', () => describeSessions(bench))
+    if (kind.hasSessions) describe('behind an open transaction', () => describeWaits(bench))
+    describe('an outbox', () => {
+      describeOutbox(bench)
+      describeEnds(bench)
+    })
+  })
+}

@@ -52,13 +52,18 @@ const standard: Omit<WorkerOrder, 'url' | 'schema' | 'name'> = {
   trap: null,
 }
 
+export interface ProgramOptions {
+  /** A build of the library, as a file, that they run instead of the source. */
+  readonly postbox?: string
+}
+
 /** The programs of this folder. Call it at the top of a test file: they are bundled before its first test. */
-export function usePrograms(): Programs {
+export function usePrograms({ postbox }: ProgramOptions = {}): Programs {
   let folder = ''
   const children = new Set<Child>()
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'postbox-chaos-'))
-    bundle(folder)
+    bundle(folder, postbox)
   })
   afterAll(async () => {
     for (const child of children) await child[Symbol.asyncDispose]()
@@ -91,7 +96,7 @@ export async function expectEnd(child: Child): Promise<void> {
   expect(await child.ended).toEqual({ code: 0, signal: null, output: '' })
 }
 
-function bundle(folder: string): void {
+function bundle(folder: string, postbox: string | undefined): void {
   buildSync({
     entryPoints: ['worker-process.ts', 'publisher-process.ts'].map((file) => join(import.meta.dirname, file)),
     outdir: folder,
@@ -101,6 +106,7 @@ function bundle(folder: string): void {
     format: 'esm',
     target: 'node20',
     conditions: ['postbox-source'],
+    ...(postbox !== undefined && { alias: { postbox } }),
     external: ['pg-native'],
     sourcemap: 'inline',
     // pg is CommonJS and asks for modules of Node by `require`, which an ES module does not have.

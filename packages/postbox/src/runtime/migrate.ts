@@ -2,22 +2,44 @@ import type { Database, Executor } from '../adapters/executor.ts'
 import type { OutboxError } from '../core/errors.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import { resolveSchemaSqlOptions, type SchemaSqlOptions } from '../core/schema-sql-options.ts'
+import { sqlState, sqlStateOf } from '../core/sql-state.ts'
 import { currentVersion, migrations } from '../sql/migrations/index.ts'
 import type { Names } from '../sql/names.ts'
 import { orSchemaMissing } from '../sql/schema-missing.ts'
 import { createMeta, schemaScript, stepStatements } from '../sql/schema-script.ts'
 import { type AppliedStep, lockForMigrating, readAppliedSteps, readSchemaState } from '../sql/schema-state.ts'
+import { systemClock } from './clock.ts'
 
 /**
  * Brings the schema to this build's version, in one transaction under an advisory lock: any number of processes may call it
- * at once, one does the work. Refuses a schema that a later version made, and a table that is not ours.
+ * at once, one does the work. Refuses a schema that a later version made, and a table that is not ours. Waits two minutes at most for the
+ * transactions of others, a second at a time.
  */
 export async function migrate(database: Database, names: Names): Promise<void> {
+  const { signal } = new AbortController()
+  for (let tries = 1; ; tries++) {
+    try {
+      return await migrateOnce(database, names)
+    } catch (error) {
+      if (tries === mostTries || sqlStateOf(error) !== sqlState.lockNotAvailable) throw error
+    }
+    await systemClock.sleep(restMs, signal)
+  }
+}
+
+// Behind a step that waits for a stranger's transaction, everybody who publishes or claims waits as well: it gives up, and comes again.
+const lockTimeout = `set local lock_timeout = '1s'`
+const restMs = 1_000
+const mostTries = 60
+
+async function migrateOnce(database: Database, names: Names): Promise<void> {
   const options = resolveSchemaSqlOptions(undefined)
   await database.transaction(async (tx) => {
     await tx.run(lockForMigrating(names))
     const applied = await prepareMeta(tx, names)
     if (applied > currentVersion) throw newerSchema(names, applied)
+    if (applied === currentVersion) return
+    await runAll(tx, [lockTimeout])
     for (const migration of migrations.slice(applied))
       await runAll(tx, stepStatements(names, migration, options))
   })

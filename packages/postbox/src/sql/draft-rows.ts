@@ -58,7 +58,7 @@ export function onConflict(conflict: Conflict): string {
      set id = excluded.id, key = excluded.key, body = excluded.body, headers = excluded.headers,
          due_at = coalesce(excluded.due_at, statement_timestamp()), generation = excluded.generation,
          created_at = now(), attempts = 0, deliveries = 0, first_attempt_at = null, last_attempt_at = null, last_error = null,
-         fired_timer_id = null, failure_history = null
+         failure_history = null
    where m.lease_token is null`
     default:
       return unreachable(conflict)

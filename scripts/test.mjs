@@ -2,7 +2,7 @@
 // a table, then one closing line. A failed stage does not stop the others, so that one run shows everything that is
 // wrong; only stages that read the build are left out when there is none.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -32,6 +32,7 @@ const fullStages = [
   // POSTGRES_BIN is emptied, so that a setting of the shell cannot turn this into a second run on something else.
   { name: 'integration, PostgreSQL 18', vitest: integration, env: { POSTGRES_BIN: '' } },
   postgres15Stage(),
+  { name: 'conformance', command: conformanceCommand },
   { name: 'counters', needsBuild: true, command: 'node benchmarks/dist/main.js counters' },
   { name: 'examples', needsBuild: true, vitest: ['--config', 'tests/examples/vitest.config.ts'] },
   { name: 'packaging', needsBuild: true, vitest: ['--config', 'tests/packaging/vitest.config.ts'] },
@@ -67,7 +68,8 @@ function run(stage) {
     console.log(`Not run: ${notRun}.`)
     return { name: stage.name, verdict: 'not run', passed: 0, failed: 0, note: notRun, durationMs: 0 }
   }
-  const isGreen = stage.vitest ? spawnVitest(stage) : spawnShell(stage.command, stage.env)
+  const command = typeof stage.command === 'function' ? stage.command() : stage.command
+  const isGreen = stage.vitest ? spawnVitest(stage) : spawnShell(command, stage.env)
   const counted = stage.vitest ? countTests(stage) : { passed: 0, failed: 0, skipped: 0 }
   return {
     name: stage.name,
@@ -96,6 +98,12 @@ function spawnShell(command, env = {}) {
   const path = `${join(root, 'node_modules/.bin')}${delimiter}${process.env.PATH}`
   const options = { cwd: root, shell: true, env: { ...process.env, ...env, PATH: path } }
   return spawnSync(command, { ...options, stdio: ['ignore', 'inherit', 'inherit'] }).status === 0
+}
+
+/** All reports so far: a title may come from the unit tests or from either server. */
+function conformanceCommand() {
+  const files = readdirSync(reports).map((file) => `"${join(reports, file)}"`)
+  return `node scripts/conformance.mjs ${files.join(' ')}`
 }
 
 function countTests(stage) {

@@ -16,7 +16,11 @@ const checkStages = [
   { name: 'lint', command: 'npm run --silent lint' },
   { name: 'types', command: 'npm run --silent types' },
   { name: 'dead code', command: 'knip --no-config-hints' },
-  { name: 'unit tests', vitest: ['--config', 'tests/vitest.config.ts', '--project', 'unit'] },
+  { name: 'guards', command: 'node scripts/mutate.mjs --check' },
+  {
+    name: 'unit tests',
+    vitest: ['--config', 'tests/vitest.config.ts', '--project', 'unit', '--coverage', '--maxWorkers=100%'],
+  },
 ]
 
 const buildStage = { name: 'build', command: 'npm run --silent clean && npm run --silent build' }

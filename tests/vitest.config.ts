@@ -1,4 +1,5 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { coverage } from './coverage.ts'
 
 // Tests import the packages by name and get their TypeScript source, through this condition of their export maps.
 // Setting the list replaces the defaults of Vite, so they are repeated.
@@ -18,6 +19,7 @@ export default defineConfig({
   ...fromSource,
   root: import.meta.dirname,
   test: {
+    coverage,
     projects: [
       {
         extends: true,

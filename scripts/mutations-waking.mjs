@@ -1,0 +1,119 @@
+/** Nobody sleeps while a message waits for him, whatever is lost on the way. */
+export const waking = [
+  {
+    name: 'publishers lock',
+    guard: 'A quiet publisher holds P until its commit, so that who lies down meanwhile waits for it.',
+    file: 'sql/wake.ts',
+    find: `
+                when not pg_try_advisory_xact_lock_shared(\${publishersLock(names, queue)}) then false`,
+    replace: '',
+    tests: ['tests/integration/wake.test.ts'],
+  },
+  {
+    name: 'sleepers lock',
+    guard: 'A quiet publisher that finds F taken notifies: somebody sleeps.',
+    file: 'sql/wake.ts',
+    find: `                then pg_advisory_unlock(\${sleepersLock(names, queue)})
+                else false`,
+    replace: `                then pg_advisory_unlock(\${sleepersLock(names, queue)})
+                else true`,
+    tests: ['tests/integration/wake.test.ts'],
+  },
+  {
+    name: 'half-full notification queue',
+    guard: 'No notification is sent into a half-full queue: on a full one COMMIT fails.',
+    file: 'sql/wake.ts',
+    find: 'pg_notification_queue_usage() < 0.5',
+    replace: 'true',
+    tests: ['tests/integration/wake.test.ts'],
+    titled: 'a notification queue that is half full',
+  },
+  {
+    name: 'waiting for quiet publishers',
+    guard: 'Who lies down is not safe until the publishers that saw nobody asleep have ended.',
+    file: 'sql/sleep.ts',
+    find: `            else false
+       end\``,
+    replace: `            else true
+       end\``,
+    tests: ['tests/integration/guards.test.ts'],
+  },
+  {
+    name: 'one session for all',
+    guard: 'Where all share one session (PGlite) nobody is quiet: locks tell nothing of sleepers there.',
+    file: 'sql/wake.ts',
+    find: `wake === 'quiet' && singleSession ? 'always' : wake`,
+    replace: 'wake',
+    tests: ['dead-letters.test.ts'],
+  },
+  {
+    name: 'lying down before sleeping',
+    guard: 'Before it sleeps, the engine lies down on the queues that have no more.',
+    file: 'runtime/engine.ts',
+    find: '(await waker.lieDown(exhausted))',
+    replace: 'true',
+    tests: ['runtime/engine.test.ts'],
+  },
+  {
+    name: 'sweep after lying down',
+    guard: 'When the quiet publishers of a queue have ended, it is swept once: they have told nobody.',
+    file: 'runtime/waker.ts',
+    find: `    down.set(queue, true)
+    oweSweep()`,
+    replace: '    down.set(queue, true)',
+    tests: ['runtime/waker.test.ts'],
+  },
+  {
+    name: 'locks of a lost connection',
+    guard: 'On a new listening connection everything is laid down on anew: the locks went with the old one.',
+    file: 'runtime/waker.ts',
+    find: `      down = new Map()
+      ear = listener.ear`,
+    replace: '      ear = listener.ear',
+    tests: ['runtime/waker.test.ts'],
+  },
+  {
+    name: 'sweep after listening anew',
+    guard:
+      'When the listening connection was lost or made anew, everything is looked at: notifications were missed.',
+    file: 'runtime/works.ts',
+    find: 'changed: () => engine.oweSweep(),',
+    replace: 'changed: () => {},',
+    tests: ['tests/integration/engine.test.ts'],
+    titled: 'a listening connection that is cut',
+  },
+  {
+    name: 'heartbeat of the listener',
+    guard: 'A connection that listens is asked every half minute whether it still hears.',
+    file: 'runtime/listener.ts',
+    find: 'await clock.sleep(heartbeatMs, until)',
+    replace: 'await clock.sleep(1_000_000 * heartbeatMs, until)',
+    tests: ['runtime/listener.test.ts'],
+  },
+  {
+    name: 'word to ourselves',
+    guard: 'A connection is not believed to hear before it has heard a word that we sent to ourselves.',
+    file: 'runtime/listener.ts',
+    find: '        await assertHears(parts, word, until)\n',
+    replace: '',
+    tests: ['runtime/listener.test.ts'],
+  },
+  {
+    name: 'fallback of a sleeper',
+    guard: 'A sleeper that nobody woke looks again, at everything: a notification is only a hint.',
+    file: 'runtime/engine.ts',
+    find: `  if (wakeAt < pollAt) return
+  board.mayAllHaveMore()
+  sweeps.owe()`,
+    replace: '  if (wakeAt < pollAt) return',
+    tests: ['runtime/engine.test.ts'],
+  },
+  {
+    name: 'notification during a claim',
+    guard: 'A notification that comes while a claim is under way is looked at afterwards.',
+    file: 'runtime/board.ts',
+    find: 'served.mayHaveMore ||= isFull',
+    replace: 'served.mayHaveMore = isFull',
+    tests: ['runtime/board.test.ts'],
+  },
+]

@@ -1,0 +1,33 @@
+// The guards of the library, by area. Of each: a name for `--only`, the sentence that it makes true, and how to take it out: a text that
+// occurs once in its file, and what to put in its place. `tests` are the files of which one has to fail then, the quickest that do; `titled`
+// narrows a slow one, `timeoutMs` is for those that notice by waiting in vain. Files are below packages/postbox/src, unless they begin with tests/.
+import { claiming } from './mutations-claiming.mjs'
+import { deciding } from './mutations-deciding.mjs'
+import { leasing } from './mutations-leasing.mjs'
+import { publishing } from './mutations-publishing.mjs'
+import { settling } from './mutations-settling.mjs'
+import { timing } from './mutations-timing.mjs'
+import { waking } from './mutations-waking.mjs'
+
+const source = 'packages/postbox/src/'
+
+export const areas = [
+  { title: 'Publishing', mutations: publishing.map(placed) },
+  { title: 'Waking', mutations: waking.map(placed) },
+  { title: 'Claiming', mutations: claiming.map(placed) },
+  { title: 'Leases', mutations: leasing.map(placed) },
+  { title: 'What a delivery comes to', mutations: deciding.map(placed) },
+  { title: 'Settling', mutations: settling.map(placed) },
+  { title: 'Timers and dead letters', mutations: timing.map(placed) },
+]
+
+export const mutations = areas.flatMap((area) => area.mutations)
+
+function placed(mutation) {
+  const { file, tests } = mutation
+  return { ...mutation, file: `${source}${file}`, tests: tests.map(placeOf) }
+}
+
+function placeOf(test) {
+  return test.startsWith('tests/') ? test : `${source}${test}`
+}

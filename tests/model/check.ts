@@ -1,0 +1,102 @@
+// Sequences by chance, on the model and on stores: what they come to has to be the same.
+import { randomInt } from 'node:crypto'
+import fc from 'fast-check'
+import { memoryStore, type Store, type StoreKind } from '../support/stores.ts'
+import { type Command, sequences } from './commands.ts'
+import { type Expected, expectedOf, follow } from './sequence.ts'
+import { effects, effectsOf } from './tally.ts'
+
+export interface CheckOptions {
+  /** How many. */
+  readonly sequences: number
+  /** It ends earlier when this is over; null: it does not. */
+  readonly withinMs: number | null
+  /** The test file, from the root: said in the command that repeats a failure. */
+  readonly file: string
+  readonly project: string
+}
+
+export interface Checked {
+  readonly seed: number
+  readonly sequences: number
+  /** How often each step was taken, and each effect was seen. */
+  readonly counts: ReadonlyMap<string, number>
+  /** One sequence alone was repeated. */
+  readonly isRepeated: boolean
+}
+
+/** Gives `check`; to be called where a describe may register what the stores need. */
+export function useModel(kinds: readonly StoreKind[]): (options: CheckOptions) => Promise<Checked> {
+  const stores = kinds.map((kind) => ({ name: kind.name, empty: emptied(kind) }))
+  return async (options) => {
+    const counts = new Map<string, number>()
+    const property = fc.asyncProperty(sequences, async (commands) => {
+      const expected = expectedOf(commands)
+      count(counts, expected)
+      for (const { name, empty } of stores) await follow(name, await empty(), expected)
+    })
+    const { seed, path } = repeated()
+    const details = await fc.check(property, {
+      seed,
+      ...(path === undefined ? {} : { path }),
+      numRuns: options.sequences,
+      ...(options.withinMs === null ? {} : { interruptAfterTimeLimit: options.withinMs }),
+    })
+    // Whatever happened: a lease that is left in a table counts as a leak.
+    for (const { empty } of stores) await empty()
+    if (details.failed) throw failure(details, options)
+    return { seed, sequences: details.numRuns, counts, isRepeated: path !== undefined }
+  }
+}
+
+/** What POSTBOX_MODEL_SEED and POSTBOX_MODEL_PATH say; else a seed of its own for each run. */
+function repeated(): { readonly seed: number; readonly path: string | undefined } {
+  const { POSTBOX_MODEL_SEED: seed, POSTBOX_MODEL_PATH: path } = process.env
+  return { seed: seed ? Number(seed) : randomInt(2 ** 31), path: path || undefined }
+}
+
+/** Rows are deleted: a truncate makes new files for the tables and their indexes, and takes longer than a sequence. */
+function emptied(kind: StoreKind): () => Promise<Store> {
+  const open = kind.use()
+  if (kind === memoryStore) return open
+  let opened: Promise<Store> | undefined
+  return async () => {
+    opened ??= open()
+    const store = await opened
+    const { messages, dead } = store.names
+    const text = `with gone as (delete from ${dead}) delete from ${messages}`
+    await store.database.run({ name: 'empty', text, values: [] })
+    return store
+  }
+}
+
+function count(counts: Map<string, number>, expected: readonly Expected[]): void {
+  for (const one of expected)
+    for (const name of [one.step.kind, ...effectsOf(one)]) counts.set(name, (counts.get(name) ?? 0) + 1)
+}
+
+function failure(details: fc.RunDetails<[readonly Command[]]>, options: CheckOptions): Error {
+  const { seed, counterexamplePath, counterexample, errorInstance } = details
+  const steps = expectedOf(counterexample?.[0] ?? []).map(
+    ({ step }, index) => `  ${index + 1}. ${JSON.stringify(step)}`,
+  )
+  const cause = errorInstance instanceof Error ? errorInstance : new Error(String(errorInstance))
+  const repeat = `POSTBOX_MODEL_SEED=${seed} POSTBOX_MODEL_PATH=${counterexamplePath} npx vitest run --config tests/vitest.config.ts --project ${options.project} ${options.file}`
+  return new Error(
+    `${cause.message}\n\nA short sequence that ends so:\n${steps.join('\n')}\n\nOnce more: ${repeat}\n`,
+    { cause },
+  )
+}
+
+/** One line: what was done, and how to do it again. */
+export function lineOf({ seed, sequences, counts }: Checked): string {
+  const isEffect = (name: string): boolean => effects.some((effect) => effect === name)
+  const kinds = [...counts.keys()].filter((name) => !isEffect(name))
+  const told = [...kinds, ...effects].map((name) => `${name} ${counts.get(name) ?? 0}`)
+  return `model: seed ${seed}, ${sequences} sequences: ${told.join(', ')}`
+}
+
+/** Effects that were seen less often than this. */
+export function rareEffects({ counts }: Checked, least: number): readonly string[] {
+  return effects.filter((effect) => (counts.get(effect) ?? 0) < least)
+}

@@ -1,0 +1,37 @@
+import type { Draft as Written } from '../../packages/postbox/src/core/message.ts'
+import type { Schedule } from '../../packages/postbox/src/core/schedule.ts'
+import { heardWake, type Wake } from '../../packages/postbox/src/sql/wake.ts'
+import type { Store } from '../support/stores.ts'
+import { contentOf, type Places, uuidOf } from './stored.ts'
+import type { Draft } from './terms.ts'
+
+/** A store in the middle of a sequence. */
+export interface Driven {
+  readonly store: Store
+  readonly places: Places
+  /** The failed runs of a message, by place and claim, as the claim told them: a worker goes by them when it settles. */
+  readonly attempts: Map<string, number>
+  /** A time of the model by the store's clock. */
+  readonly epochMs: (time: number) => number
+}
+
+export function wakeOf({ database }: Store): Wake {
+  return heardWake('quiet', database)
+}
+
+export function draftFor({ epochMs }: Driven, draft: Draft): Written {
+  return {
+    id: uuidOf(draft.id),
+    queue: draft.queue,
+    key: draft.key,
+    timerId: draft.timer,
+    conflict: draft.timer === null ? 'none' : draft.conflict,
+    ...contentOf(draft),
+    schedule: scheduleOf(draft, epochMs),
+    generation: draft.generation,
+  }
+}
+
+function scheduleOf({ due }: Draft, epochMs: Driven['epochMs']): Schedule {
+  return due.kind === 'at' ? { kind: 'at', epochMs: epochMs(due.time) } : due
+}

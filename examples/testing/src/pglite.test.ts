@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 test('with the real SQL, in one process: the order and its message are committed together, or not at all', {
   timeout: 60_000,
 }, async () => {
-  const db = await PGlite.create() // takes a second or two
+  const db = await PGlite.create() // takes some seconds
   const outbox = createOutbox({ database: db, queues: { orders: { body: typed<{ orderId: number }>() } } })
   await outbox.migrate()
   await db.exec('create table orders (id int primary key)')

@@ -8,7 +8,7 @@ import { endWithin } from './end-within.ts'
 import { lookInto } from './look-into.ts'
 import { loopMode } from './loop-mode.ts'
 import { syncMode } from './sync-mode.ts'
-import { isOutbox, partsOf, takeOver } from './take-over.ts'
+import { assertGiven, disposed, isOutbox, partsOf, takeOver } from './take-over.ts'
 import { createTestClock, type TestClock } from './test-clock.ts'
 import type { TestOptions, TestOutbox } from './test-outbox.ts'
 import { createTestStore, type TestStore } from './test-store.ts'
@@ -36,6 +36,7 @@ export async function createTestOutbox(
   given: Outbox | OutboxOptions,
   options?: TestOptions,
 ): Promise<TestOutbox> {
+  assertGiven(given)
   assertOptions(options, optionShape, 'the options of the test outbox')
   const outbox = isOutbox(given) ? (given as Outbox) : createOutbox(given as OutboxOptions)
   const parts = partsOf(outbox)
@@ -86,10 +87,19 @@ function assemble(outbox: Outbox, { parts, clock, store, delivering, giveBack }:
     ending ??= end()
     return ending
   }
+  const assertInPlace = (): void => {
+    if (ending !== null) throw disposed()
+  }
+  const { feed, ...looks } = lookInto(parts.outbox, store)
   return {
     outbox,
-    ...lookInto(parts.outbox, store),
+    ...looks,
+    async feed(...given) {
+      assertInPlace()
+      return feed(...given)
+    },
     async transaction(work) {
+      assertInPlace()
       const transaction = store.memory.begin()
       const value = await rolledBackWhenThrown(transaction, async () => work(testTransaction(transaction)))
       if (!transaction.isOpen) return value
@@ -99,10 +109,14 @@ function assemble(outbox: Outbox, { parts, clock, store, delivering, giveBack }:
     },
     now: () => new Date(clock.now()),
     async advance(ms) {
+      assertInPlace()
       assertValue('OUTBOX_INVALID_OPTION', { label: 'ms', check: wholeNumber(0), value: ms })
       await travelTo(clock.now() + ms, travel)
     },
-    drain: () => delivering.drain(),
+    async drain() {
+      assertInPlace()
+      return delivering.drain()
+    },
     dispose,
     [Symbol.asyncDispose]: dispose,
   }

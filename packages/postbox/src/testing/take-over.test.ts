@@ -2,6 +2,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createOutbox } from '../outbox.ts'
 import { constant } from '../policies.ts'
 import { createTestOutbox } from './create-test-outbox.ts'
+import type { TestOutbox } from './test-outbox.ts'
 
 /** A client that refuses everything: whoever is taken over must not touch it. */
 const untouchable = {
@@ -125,6 +126,31 @@ describe('an outbox that is taken over', () => {
     })
     await expect(app.publishNow('orders', 1)).rejects.toThrow('the database was touched')
   })
+
+  test.each([
+    ['nothing', undefined],
+    ['a promise', Promise.resolve()],
+    ['a string', 'outbox'],
+  ])('must be one: %s is refused', async (_, given) => {
+    await expect(createTestOutbox(given as never)).rejects.toMatchObject({ code: 'OUTBOX_INVALID_OPTION' })
+  })
+
+  test.each([
+    ['advance', (box) => box.advance(1)],
+    ['drain', (box) => box.drain()],
+    ['transaction', (box) => box.transaction(() => {})],
+    ['feed', (box) => box.feed('orders', 1)],
+  ] satisfies [string, (box: TestOutbox) => Promise<unknown>][])(
+    'is no longer moved by a test outbox that was disposed: %s',
+    async (_, use) => {
+      const { test } = await taken()
+      await test.dispose()
+      await expect(use(test)).rejects.toMatchObject({
+        code: 'OUTBOX_CANNOT_TAKE_OVER',
+        message: expect.stringContaining('disposed'),
+      })
+    },
+  )
 
   test('works under false timers', async () => {
     vi.useFakeTimers({ now: new Date('2030-01-01') })

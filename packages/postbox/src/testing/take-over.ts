@@ -1,6 +1,7 @@
 import { OutboxError } from '../core/errors.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import { show } from '../core/show.ts'
+import { isRecord } from '../core/validate.ts'
 import type { OutboxParts, Seam } from '../seam.ts'
 
 // By name, not by import: the application may have another copy of this package in its bundle.
@@ -15,8 +16,13 @@ export function isOutbox(given: object): boolean {
 }
 
 export function partsOf(outbox: object): OutboxParts {
-  if (isOutbox(outbox)) return (outbox as { readonly [internals]: OutboxParts })[internals]
-  const sentence = `expected an outbox, or the options of one, got ${show(outbox)}`
+  return (outbox as { readonly [internals]: OutboxParts })[internals]
+}
+
+/** A forgotten await, or a module that is imported in a circle, would make a second outbox, of which the application knows nothing. */
+export function assertGiven(given: unknown): void {
+  if (isRecord(given) && !(given instanceof Promise)) return
+  const sentence = `expected an outbox, or the options of one, got ${show(given)}`
   throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
 }
 
@@ -35,6 +41,10 @@ export function takeOver(outbox: object, place: Seam): () => void {
     // What a test has subscribed goes with it.
     registry.subscriptions.splice(0, registry.subscriptions.length, ...subscriptions)
   }
+}
+
+export function disposed(): OutboxError {
+  return runtimeError('OUTBOX_CANNOT_TAKE_OVER', 'this test outbox was disposed')
 }
 
 function cannot(because: string): OutboxError {

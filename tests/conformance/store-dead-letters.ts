@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { cursorText, readCursor } from '../../packages/postbox/src/core/dead-letter-cursor.ts'
 import type { DeadLetterQuery } from '../../packages/postbox/src/core/dead-letter-options.ts'
+import { historyFrom } from '../../packages/postbox/src/core/failure-history.ts'
 import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { countDeadLetters } from '../../packages/postbox/src/sql/count-dead-letters.ts'
 import type { DeadLetterRow } from '../../packages/postbox/src/sql/dead-letters.ts'
 import { getDeadLetter } from '../../packages/postbox/src/sql/get-dead-letter.ts'
 import { listDeadLetters } from '../../packages/postbox/src/sql/list-dead-letters.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
+import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import { draftOf } from '../support/settle-bench.ts'
 import { minute, minutesBetween, type StoreBench } from './store-bench.ts'
 
@@ -128,62 +130,66 @@ export function describeDeadLetters(bench: StoreBench): void {
   })
 
   describe('pages', () => {
-    /** Three of each place that failed at one time, one before and one after it. */
-    async function five(): Promise<void> {
+    /** Four that failed at one time, two in each place, one before and one after them. */
+    async function six(): Promise<void> {
       await bench.die({ key: 'first' })
       await bench.store.advance(minute)
-      for (const key of ['a', 'b', 'c']) await bench.publish({ key })
+      for (const key of ['a', 'b', 'c', 'd']) await bench.publish({ key })
       const { fences } = await bench.claim()
       const burials = fences.map((fence) => ({ ...fence, reason: 'rejected', error: null, attempts: 1 }))
-      await bench.run(buryDead(bench.names, burials.slice(0, 2)))
-      await bench.run(quarantineDead(bench.names, burials.slice(2)))
+      // The time is that of the transaction.
+      await bench.store.database.transaction(async (tx) => {
+        await tx.run(quarantineDead(bench.names, burials.slice(2)))
+        await tx.run(buryDead(bench.names, burials.slice(0, 2)))
+      })
       await bench.store.advance(minute)
-      await bench.die({ key: 'last', queue: 'orders' }, quarantined)
+      await bench.die({ key: 'last' }, quarantined)
     }
 
     test.each([
       ['all', null],
       ['one queue', 'orders'],
     ])('of %s follow one another without a gap and without a repetition, of any size', async (_, queue) => {
-      await five()
+      await six()
       const whole = keysOf(await list({ queue }))
 
-      for (const limit of [1, 2, 3, 4]) {
+      for (const limit of [1, 2, 3, 4, 5]) {
         const keys: (string | null)[] = []
-        for (let after: string | null = null; ; ) {
+        let after: string | null = null
+        do {
           const page = { query: { ...any, queue }, limit, after: after === null ? null : readCursor(after) }
-          const rows = await bench.run(listDeadLetters(bench.names, page))
+          const rows: readonly DeadLetterRow[] = await bench.run(listDeadLetters(bench.names, page))
           keys.push(...keysOf(rows.slice(0, limit)))
-          if (rows.length <= limit) break
-          const last = rows[limit - 1]!
-          after = cursorText({ ...last, failedMicros: last.micros })
-        }
+          const last = rows[limit - 1]
+          after = rows.length <= limit ? null : cursorText({ ...last!, failedMicros: last!.micros })
+        } while (after !== null && keys.length <= whole.length)
         expect([limit, keys]).toEqual([limit, whole])
       }
-      expect(whole).toEqual(['last', 'c', 'b', 'a', 'first'])
+      expect(whole).toEqual(['last', 'b', 'a', 'd', 'c', 'first'])
     })
 
     test('have one row more than was asked for, when there is one', async () => {
-      await five()
+      await six()
 
-      expect([(await list({}, 4)).length, (await list({}, 5)).length, (await list({}, 6)).length]).toEqual([
-        5, 5, 5,
-      ])
+      const lengths = []
+      for (const limit of [2, 5, 6, 7]) lengths.push((await list({}, limit)).length)
+      expect(lengths).toEqual([3, 6, 6, 6])
     })
 
     test('of letters that failed in one microsecond: moved ones first, then the higher seq', async () => {
-      await five()
-      const [, , b, a] = await list()
-      expect(a!.micros).toBe(b!.micros)
+      await six()
+      const [, b, a, d, c] = await list()
+      expect(new Set([a, b, c, d].map((letter) => letter!.micros)).size).toBe(1)
 
       const behind = (place: 'moved' | 'quarantined', seq: string) => {
         const after = { failedMicros: a!.micros, place, seq }
         return bench.run(listDeadLetters(bench.names, { query: any, limit: 9, after })).then(keysOf)
       }
-      expect(await behind('moved', b!.seq)).toEqual(['a', 'first'])
-      expect(await behind('moved', '99')).toEqual(['b', 'a', 'first'])
+      expect(await behind('moved', b!.seq)).toEqual(['a', 'd', 'c', 'first'])
+      expect(await behind('moved', '99')).toEqual(['b', 'a', 'd', 'c', 'first'])
       // Whoever has seen quarantined ones of that time has seen all moved ones.
-      expect(await behind('quarantined', '1')).toEqual(['first'])
+      expect(await behind('quarantined', d!.seq)).toEqual(['c', 'first'])
+      expect(await behind('quarantined', c!.seq)).toEqual(['first'])
     })
   })
 
@@ -197,6 +203,24 @@ export function describeDeadLetters(bench: StoreBench): void {
       '2',
     ])
   })
+
+  test.each(['moved', 'quarantined'] as const)(
+    'one that was replayed before tells of it, %s',
+    async (place) => {
+      const id = await bench.die({ queue: 'mails' }, { error: 'first life' })
+      const replay = { id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'always' } as const
+      await bench.run(replayDeadLetter(bench.names, replay))
+      const { fences } = await bench.claim({ queue: 'mails' })
+      const burials = fences.map((fence) => ({ ...fence, reason: 'rejected', error: null, attempts: 1 }))
+      await bench.run((place === 'moved' ? buryDead : quarantineDead)(bench.names, burials))
+
+      const [row] = await list()
+      expect(historyFrom(row!.history)).toMatchObject({
+        dropped: 0,
+        cycles: [{ error: 'first life', replayedBy: 'me' }],
+      })
+    },
+  )
 
   test('one is read by its id, in any case of letters: the newest of it, wherever it lies', async () => {
     const { id } = draftOf()

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { historyFrom } from '../../packages/postbox/src/core/failure-history.ts'
 import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
+import { listDeadLetters } from '../../packages/postbox/src/sql/list-dead-letters.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
 import { type Replay, replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
+import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { draftOf } from '../support/settle-bench.ts'
 import { inMinutes, minute, minutesBetween, type StoreBench, token } from './store-bench.ts'
 
@@ -56,7 +58,8 @@ export function describeReplay(bench: StoreBench): void {
       await replay(id)
 
       expect([await replay(id), await replay(draftOf().id)]).toEqual(['not_found', 'not_found'])
-      expect(await bench.rows()).toHaveLength(2)
+      expect(await bench.publish()).toMatchObject({ seq: place === 'moved' ? '4' : '3' })
+      expect(await bench.rows()).toHaveLength(3)
     })
 
     test('comes back fresh when it was moved, and due where its seq lies below every cursor', async () => {
@@ -73,21 +76,25 @@ export function describeReplay(bench: StoreBench): void {
     })
 
     test('has another generation, or the one it had, and a history that tells of it', async () => {
-      const id = await died()
-      await replay(id.toUpperCase(), { generation: 8, by: 'somebody "else"' })
+      const fences = await bench.hold([{ key: 'k', generation: 7 }])
+      await bench.run(rescheduleRetried(bench.names, [{ ...fences[0]!, delayMs: 0, error: 'before' }], true))
+      await bench.store.advance(2 * minute)
+      const { messages } = await bench.claim()
+      const burial = { ...fences[0]!, reason: 'rejected', error: 'bad', attempts: 2 }
+      await bench.run((place === 'moved' ? buryDead : quarantineDead)(bench.names, [burial]))
+      await replay(messages[0]!.id.toUpperCase(), { generation: 8, by: 'somebody "else"' })
 
       const { failureHistory, generation } = await replayed()
       const { dropped, cycles } = historyFrom(JSON.stringify(failureHistory))
       const { now } = await bench.store.snapshot()
       expect([generation, dropped, cycles.length]).toEqual([8, 0, 1])
       expect(cycles[0]).toMatchObject({
-        ...{ attempts: 2, deliveries: 1, reason: 'rejected', error: 'bad', replayedBy: 'somebody "else"' },
+        ...{ attempts: 2, deliveries: 2, reason: 'rejected', error: 'bad', replayedBy: 'somebody "else"' },
         ...{ generationBefore: 7, generationAfter: 8 },
       })
       const { firstAttemptAt, lastAttemptAt, failedAt, replayedAt } = cycles[0]!
-      expect(minutesBetween(now, replayedAt!.getTime())).toBe(0)
-      // Times inside a history stay as they were written: it is text.
-      for (const time of [firstAttemptAt, lastAttemptAt]) expect(time).toEqual(failedAt)
+      const times = [firstAttemptAt, lastAttemptAt, failedAt, replayedAt]
+      expect(times.map((time) => minutesBetween(now, time!.getTime()))).toEqual([-2, 0, 0, 0])
     })
 
     test('writes its times out with microseconds, as UTC', async () => {
@@ -149,6 +156,8 @@ export function describeReplay(bench: StoreBench): void {
 
       expect(await replay(id)).toBe('timer_conflict')
       expect(await bench.store.snapshot()).toMatchObject({ messages, dead })
+      // One that was moved has been tried to insert.
+      expect((await bench.claim()).queue.top).toBe(place === 'moved' ? '4' : '3')
       await bench.cancel('t')
       expect(await replay(id)).toBe('replayed')
       expect((await replayed()).timerId).toBe('t')
@@ -160,6 +169,28 @@ export function describeReplay(bench: StoreBench): void {
       expect(await bench.publish({ timerId: 't' })).toBeNull()
       expect(await bench.cancel('t')).toBe(true)
     })
+  })
+
+  test('what a transaction replays and buries is so for itself at once', async () => {
+    const id = await bench.die({ key: 'replayed' })
+    const [fence] = await bench.hold([{ key: 'buried' }])
+    const tx = await bench.store.begin()
+    const keys = async (): Promise<readonly (string | null)[]> => {
+      const query = { queue: null, reason: null, sinceMs: null, untilMs: null, key: null, search: null }
+      const rows = await tx.run(listDeadLetters(bench.names, { query, limit: 9, after: null }))
+      return rows.map(({ key }) => key)
+    }
+    await tx.run(buryDead(bench.names, [{ ...fence!, reason: 'rejected', error: null, attempts: 1 }]))
+    const before = (await keys()).toSorted()
+    const answers = [await tx.run(statement(id)), await tx.run(statement(id))].map(([row]) => row!.answer)
+
+    expect([before, answers, await keys()]).toEqual([
+      ['buried', 'replayed'],
+      ['replayed', 'not_found'],
+      ['buried'],
+    ])
+    await tx.commit()
+    expect(await bench.dead()).toMatchObject([{ key: 'buried' }])
   })
 
   test('of two dead letters of one id the newest is replayed, wherever it lies, then the other', async () => {

@@ -5,6 +5,7 @@ import { describeClaims } from './store-claims.ts'
 import { describeCounts } from './store-counts.ts'
 import { describeDeadLetters } from './store-dead-letters.ts'
 import { describeFollowOns } from './store-follow-ons.ts'
+import { describeImpatience } from './store-impatience.ts'
 import { describeOutbox } from './store-outbox.ts'
 import { describeEnds } from './store-outbox-ends.ts'
 import { describePublishing } from './store-publishing.ts'
@@ -29,8 +30,13 @@ export function describeStore(kind: StoreKind): void {
     describe('counting', () => describeCounts(bench))
     describe('waking', () => describeWaking(bench))
     describe('a transaction', () => describeTransactions(bench))
-    if (kind.hasSessions) describe('beside an open transaction', () => describeSessions(bench))
-    if (kind.hasSessions) describe('behind an open transaction', () => describeWaits(bench))
+    if (kind.hasSessions) {
+      describe('beside an open transaction', () => {
+        describeSessions(bench)
+        describeImpatience(bench)
+      })
+      describe('behind an open transaction', () => describeWaits(bench))
+    }
     describe('an outbox', () => {
       describeOutbox(bench)
       describeEnds(bench)

@@ -194,6 +194,7 @@ export function describeTimers(bench: StoreBench): void {
       ])
       expect(messages).toMatchObject([{ seq: '1', timer: 'daily' }])
       expect(await namesOf()).toEqual([['daily', null]])
+      expect(await bench.publish(daily)).toBeNull()
     })
 
     test('leaves its name when it is told to, and keeps it for the next time', async () => {

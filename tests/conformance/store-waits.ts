@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
-import { extendLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
-import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
-import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
-import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { draftOf, stateOf } from '../support/settle-bench.ts'
 import type { StoreTransaction } from '../support/stores.ts'
 import { inMinutes, type StoreBench } from './store-bench.ts'
@@ -16,7 +9,7 @@ const daily = { timerId: 'daily' }
 const replacing = { ...daily, conflict: 'replace', key: 'second' } as const
 type Ending = 'commit' | 'rollback'
 
-/** Who waits for an open transaction, and what he then finds; and who does not wait. */
+/** Who waits for an open transaction, and what he then finds. */
 export function describeWaits(bench: StoreBench): void {
   type Write = (tx: StoreTransaction) => Promise<unknown>
   interface Race {
@@ -185,96 +178,13 @@ export function describeWaits(bench: StoreBench): void {
     expect((await bench.rows()).map(({ timerId }) => timerId).toSorted()).toEqual(['a', 'b'])
   })
 
-  type Settle = (fences: readonly Fence[], takeNames?: boolean) => Statement<{ readonly seq: string }>
-  const withAll = <T>(fences: readonly Fence[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
-  const puttingBack: readonly (readonly [string, Settle])[] = [
-    [
-      'retried',
-      (fences, names = true) =>
-        rescheduleRetried(bench.names, withAll(fences, { delayMs: 0, error: null }), names),
-    ],
-    [
-      'snoozed',
-      (fences, names = true) => snoozeMessages(bench.names, withAll(fences, { delayMs: 0 }), names),
-    ],
-    ['released', (fences, names = true) => releaseLeases(bench.names, fences, names)],
-  ]
-
-  describe.each(puttingBack)('a timer that is %s', (_, putBack) => {
-    test('does not wait for who is about to arm its name: it fails, or does without', async () => {
-      const fences = await bench.hold([daily])
-      const tx = await bench.store.begin()
-      await arm(tx)
-      const before = await bench.store.snapshot()
-
-      expect(await stateOf(bench.run(putBack(fences)))).toBe('55P03')
-      expect((await bench.store.snapshot()).messages).toEqual(before.messages)
-      expect(await bench.run(putBack(fences, false))).toMatchObject([{ seq: '1' }])
-      await tx.commit()
-      expect(await bench.rows()).toMatchObject([
-        { timerId: null, firedTimerId: 'daily' },
-        { timerId: 'daily' },
-      ])
-    })
-
-    test('goes on without its name when who gives it up has not committed', async () => {
-      const fences = await bench.hold([daily])
-      await bench.publish({ ...daily, ...inMinutes(5) })
-      const tx = await bench.store.begin()
-      await cancel(tx)
-
-      expect(await bench.run(putBack(fences))).toMatchObject([{ seq: '1' }])
-      await tx.commit()
-      expect(await bench.rows()).toMatchObject([{ timerId: null, firedTimerId: 'daily' }])
-    })
-
-    test('does not wait for who has locked its row', async () => {
-      const fences = await bench.hold([daily])
-      const tx = await bench.store.begin()
-      await tx.run(extendLeases(bench.names, withAll(fences, { leaseMs: 1 })))
-
-      expect(await stateOf(bench.run(putBack(fences)))).toBe('55P03')
-      await tx.rollback()
-      expect(await bench.run(putBack(fences))).toMatchObject([{ seq: '1' }])
-    })
-  })
-
-  test('a follow-on that is a timer does not wait for who is about to arm its name: its message stays', async () => {
-    const [fence] = await bench.hold()
-    const tx = await bench.store.begin()
-    await arm(tx)
-    const settle = (followOns = [draftOf(daily)]) =>
-      bench.run(deleteWithFollowOns(bench.names, { settled: [{ ...fence!, followOns }], wake: 'always' }))
-
-    expect(await stateOf(settle())).toBe('55P03')
-    expect(await bench.rows()).toMatchObject([{ seq: '1', leaseToken: fence!.token }])
-    expect(await settle([draftOf()])).toMatchObject([{ seq: '1' }])
-    await tx.rollback()
-  })
-
-  test.each(['keep', 'replace'] as const)(
-    'a follow-on that is a timer (%s) does not wait for who gives its name up',
-    async (conflict) => {
-      await bench.publish({ ...daily, ...inMinutes(5) })
-      const [fence] = await bench.hold()
-      const tx = await bench.store.begin()
-      await cancel(tx)
-      const settled = [{ ...fence!, followOns: [draftOf({ ...daily, conflict })] }]
-
-      expect(await stateOf(bench.run(deleteWithFollowOns(bench.names, { settled, wake: 'always' })))).toBe(
-        '55P03',
-      )
-      await tx.commit()
-      expect(await bench.rows()).toMatchObject([{ leaseToken: fence!.token }])
-    },
-  )
+  const replaying = (id: string) => {
+    const given = { id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'always' } as const
+    return replayDeadLetter(bench.names, given)
+  }
 
   describe.each(['moved', 'quarantined'] as const)('replaying a dead letter that is %s', (place) => {
-    const statement = (id: string) => {
-      const given = { id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'always' } as const
-      return replayDeadLetter(bench.names, given)
-    }
-    const replay = async (id: string): Promise<string> => (await bench.run(statement(id)))[0]!.answer
+    const replay = async (id: string): Promise<string> => (await bench.run(replaying(id)))[0]!.answer
 
     test.each<readonly [string, Ending]>([
       ['already_replayed', 'commit'],
@@ -284,7 +194,7 @@ export function describeWaits(bench: StoreBench): void {
 
       expect(
         await waitingFor(
-          (tx) => tx.run(statement(id)),
+          (tx) => tx.run(replaying(id)),
           ending,
           () => replay(id),
         ),
@@ -311,5 +221,26 @@ export function describeWaits(bench: StoreBench): void {
         [{ failureReason: 'rejected' }],
       )
     })
+  })
+
+  test.each<readonly [string, Ending]>([
+    ['replayed', 'commit'],
+    ['timer_conflict', 'rollback'],
+  ])('replaying a dead letter that was moved waits for who cancels its timer: %s', async (answer, ending) => {
+    const id = await bench.die(daily)
+    await bench.publish({ ...daily, ...inMinutes(5) })
+
+    expect(await waitingFor(cancel, ending, () => bench.run(replaying(id)))).toMatchObject([{ answer }])
+  })
+
+  test('replaying a dead letter in the quarantine does not wait for who cancels its timer: it is still there', async () => {
+    const id = await bench.die(daily, { place: 'quarantined' })
+    await bench.publish({ ...daily, ...inMinutes(5) })
+    const tx = await bench.store.begin()
+    await cancel(tx)
+
+    expect(await bench.run(replaying(id))).toMatchObject([{ answer: 'timer_conflict' }])
+    await tx.commit()
+    expect(await bench.run(replaying(id))).toMatchObject([{ answer: 'replayed' }])
   })
 }

@@ -212,6 +212,12 @@ describe('does not pass', () => {
        alter table outbox add constraint outbox_lease check ((lease_token is null) = (leased_until is null)) not enforced`,
       `constraint "outbox_lease" on ${named('outbox')}`,
     )
+    // Not checked means of the rows that are there: new ones are refused.
+    await proveMended(
+      'alter table outbox add column note text; alter table outbox add constraint unchecked_note not null note not valid',
+      `column ${named('outbox')}.note`,
+    )
+    await query('alter table outbox drop column note')
   })
 })
 

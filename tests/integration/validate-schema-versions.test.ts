@@ -51,17 +51,17 @@ describe('on a server', () => {
     const makeOlder = `drop index older_dead_failed; alter table older drop column fired_timer_id;
                        delete from older_meta where version > 1`
 
-    test('is one difference, mended by the steps that are missing', async () => {
+    test.each([
+      ['as it was', makeOlder],
+      ['with a part of the steps', 'drop index older_dead_failed; delete from older_meta where version > 1'],
+    ])('is told with what its missing steps make, and mended: %s', async (_, spoil) => {
       const outbox = await migrated('older')
-      await query(makeOlder)
+      await query(spoil)
 
-      const [found, ...more] = await differencesOf(outbox)
-      expect(more).toEqual([])
-      expect(found).toMatchObject({
+      expect((await differencesOf(outbox)).at(-1)).toMatchObject({
         object: `version in ${named('older_meta')}`,
         expected: expect.stringMatching(/migrate\(\)/),
         found: '1',
-        sql: expect.stringMatching(/add column fired_timer_id/),
       })
       await proveMended(outbox)
     })

@@ -105,5 +105,12 @@ export function createRuns(registry: Registry, parts: () => RunnerParts): Runs {
 async function begin(registry: Registry, parts: () => RunnerParts, after: Promise<void>): Promise<Runner> {
   const given = parts()
   await after
-  return startRunner(registry, given)
+  // Whoever asks finds it running from here on.
+  registry.onAdded = () => {}
+  try {
+    return await startRunner(registry, given)
+  } catch (error) {
+    registry.onAdded = null
+    throw error
+  }
 }

@@ -52,6 +52,7 @@ const foundColumn = (given: Column): FoundColumn => ({
   ...given,
   quoted: `"${given.name}"`,
   generated: false,
+  refusesNull: given.notNull,
 })
 const foundIndex = (given: Partial<FoundIndex>): FoundIndex => ({
   ...timer,

@@ -72,7 +72,7 @@ function sameColumn(expected: Column, found: FoundColumn): boolean {
 }
 
 function isRequired(column: FoundColumn): boolean {
-  return column.notNull && column.default === null && column.identity === null && !column.generated
+  return column.refusesNull && column.default === null && column.identity === null && !column.generated
 }
 
 function primaryKeyDrift(table: ExpectedTable, { indexes }: FoundTable): readonly Drift[] {

@@ -81,6 +81,8 @@ export interface FoundColumn extends Column {
   /** Its name, quoted. */
   readonly quoted: string
   readonly generated: boolean
+  /** New rows must have it, whether the old ones were checked or not. */
+  readonly refusesNull: boolean
 }
 
 export interface FoundIndex extends Index {

@@ -11,37 +11,38 @@ import { type AppliedStep, lockForMigrating, readAppliedSteps, readSchemaState }
 import { systemClock } from './clock.ts'
 
 /**
- * Brings the schema to this build's version, in one transaction under an advisory lock: any number of processes may call it
- * at once, one does the work. Refuses a schema that a later version made, and a table that is not ours. Waits two minutes at most for the
- * transactions of others, a second at a time.
+ * Brings the schema to this build's version, step by step, each in a transaction of its own under an advisory lock: any number of processes may
+ * call it at once, one does the work. Refuses a schema that a later version made, and a table that is not ours. For the transactions of
+ * others a step waits a second at a time, sixty times at most.
  */
 export async function migrate(database: Database, names: Names): Promise<void> {
   const { signal } = new AbortController()
-  for (let tries = 1; ; tries++) {
+  for (let refusals = 0; ; ) {
     try {
-      return await migrateOnce(database, names)
+      if (await applyNext(database, names)) return
     } catch (error) {
-      if (tries === mostTries || sqlStateOf(error) !== sqlState.lockNotAvailable) throw error
+      if (++refusals === mostRefusals || sqlStateOf(error) !== sqlState.lockNotAvailable) throw error
+      await systemClock.sleep(restMs, signal)
     }
-    await systemClock.sleep(restMs, signal)
   }
 }
 
 // Behind a step that waits for a stranger's transaction, everybody who publishes or claims waits as well: it gives up, and comes again.
 const lockTimeout = `set local lock_timeout = '1s'`
 const restMs = 1_000
-const mostTries = 60
+const mostRefusals = 60
 
-async function migrateOnce(database: Database, names: Names): Promise<void> {
+/** Applies the first step that is missing. True: there was none. */
+async function applyNext(database: Database, names: Names): Promise<boolean> {
   const options = resolveSchemaSqlOptions(undefined)
-  await database.transaction(async (tx) => {
+  return database.transaction(async (tx) => {
     await tx.run(lockForMigrating(names))
     const applied = await prepareMeta(tx, names)
     if (applied > currentVersion) throw newerSchema(names, applied)
-    if (applied === currentVersion) return
-    await runAll(tx, [lockTimeout])
-    for (const migration of migrations.slice(applied))
-      await runAll(tx, stepStatements(names, migration, options))
+    const next = migrations[applied]
+    if (next === undefined) return true
+    await runAll(tx, [lockTimeout, ...stepStatements(names, next, options)])
+    return false
   })
 }
 

@@ -89,7 +89,7 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const timeout = { statementTimeoutMs: internals.statementTimeoutMs ?? statementTimeoutMs }
   const lane = createLane({ database: parts.database, ...timeout })
   const shared = { clock, teller, names, lane, failpoint }
-  const served: SubscribeSettings[] = []
+  const served = new Set<SubscribeSettings>()
   const wake = heardWake(parts.wake, parts.database)
   const settler = createSettler({
     ...shared,
@@ -131,8 +131,11 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const consumeSkins = skinsOf(parts.middleware, 'consume')
   const tools = { clock, teller, log, consumeSkins, draft, extend }
   const slots = { tools, signals, failpoint, roomMade: engine.roomMade }
-  const dispatcher = (subscription: Subscription): Dispatcher =>
-    createDispatcher(subscription, { ...slots, desk: hand.desk(subscription) })
+  const dispatcher = (subscription: Subscription): Dispatcher => {
+    served.add(subscription.settings)
+    keeperSleeper.wake()
+    return createDispatcher(subscription, { ...slots, desk: hand.desk(subscription) })
+  }
   return {
     clock,
     engine,
@@ -141,8 +144,6 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
     lane,
     listener,
     serve(subscription) {
-      served.push(subscription.settings)
-      keeperSleeper.wake()
       engine.add(dispatcher(subscription))
     },
     dispatcher,
@@ -154,8 +155,8 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   }
 }
 
-function shortestLease(served: readonly SubscribeSettings[]): number {
-  return Math.min(30_000, ...served.map(({ leaseMs }) => leaseMs))
+function shortestLease(served: ReadonlySet<SubscribeSettings>): number {
+  return Math.min(30_000, ...[...served].map(({ leaseMs }) => leaseMs))
 }
 
 /** How to listen; null: not at all, and messages are found by polling. */

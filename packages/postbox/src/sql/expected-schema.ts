@@ -10,7 +10,8 @@ import {
   leaseCheck,
   storageParameters,
 } from './migrations/0001-messages.ts'
-import { addFiredTimerId, createDeadFailedIndex } from './migrations/0002-decisions.ts'
+import { addFiredTimerId } from './migrations/0002-timer-names.ts'
+import { createDeadFailedIndex } from './migrations/0003-dead-letter-order.ts'
 import type { IndexName, Names } from './names.ts'
 import { createMeta } from './schema-script.ts'
 

@@ -93,6 +93,7 @@ const foundColumns = `
            'type', format_type(a.atttypid, a.atttypmod),
            'collation', case when a.attcollation <> t.typcollation then l.collname end,
            'notNull', ${isNotNull},
+           'refusesNull', a.attnotnull,
            'default', case when a.attgenerated = '' then pg_get_expr(v.adbin, v.adrelid) end,
            'generated', a.attgenerated <> '',
            'identity', (${identity})) order by a.attnum)

@@ -18,33 +18,18 @@ export function schemaDifferences(
     ...describeDrift(one),
     sql: script(mendDrift(one)),
   }))
-  if (version === currentVersion) return drift
-  // With a step still to come, what it makes is not missing: it is for the step to make, and the rest is looked at after it.
-  if (version !== null && version > 0 && drift.length > 0) return [outdated(names, parts, version)]
-  return [...drift, unnoted(names, version)]
+  return version === currentVersion ? drift : [...drift, unnoted(names, version)]
 }
 
-function outdated(names: Names, { autovacuum }: ExpectedParts, version: number): SchemaDifference {
-  const options = { autovacuum: autovacuum ? {} : false } as const
-  const steps = migrations.slice(version).flatMap((step) => stepStatements(names, step, options))
-  return {
-    object: `version in ${names.meta}`,
-    expected: `${currentVersion}, made by \`await outbox.migrate()\``,
-    found: `${version}`,
-    sql: script(steps),
-  }
-}
-
-/** All the tables are there, or mended one by one, and it was never written down or is forgotten. */
+/** Steps that were never applied, or forgotten: what they make is mended object by object, and then it is written down. */
 function unnoted(names: Names, version: number | null): SchemaDifference {
   const notes = migrations
     .slice(version ?? 0)
     .flatMap((step) => stepStatements(names, { ...step, up: () => [] }, { autovacuum: {} }))
   return {
     object: `version in ${names.meta}`,
-    expected: `${currentVersion}`,
-    found:
-      version === null || version === 0 ? 'missing' : `${version}, on tables of version ${currentVersion}`,
+    expected: `${currentVersion}, made by \`await outbox.migrate()\``,
+    found: version === null || version === 0 ? 'missing' : `${version}`,
     sql: script(notes),
   }
 }

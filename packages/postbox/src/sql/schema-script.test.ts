@@ -57,7 +57,7 @@ describe('schemaScript', () => {
     const noted = script.match(/insert into "public"\."outbox_meta" .*/g)
 
     expect(noted).toEqual(
-      [`(1, 'messages', false);`, `(2, 'timer names, order of dead letters', false);`].map(
+      [`(1, 'messages', false);`, `(2, 'timer names', false);`, `(3, 'order of dead letters', false);`].map(
         (step) => `insert into "public"."outbox_meta" (version, name, breaking) values ${step}`,
       ),
     )

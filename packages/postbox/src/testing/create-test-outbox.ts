@@ -21,7 +21,7 @@ import { travelTo } from './time-machine.ts'
  *
  * @example
  * await using test = await createTestOutbox(outbox)
- * await test.transaction((tx) => placeOrder(tx, { orderId: 1 }))
+ * await test.transaction((tx) => outbox.publish(tx, 'orders', { orderId: 1 }))
  * expect(test.published('orders')).toMatchObject([{ body: { orderId: 1 } }])
  */
 export async function createTestOutbox<B extends Bodies>(
@@ -101,7 +101,9 @@ function assemble(outbox: Outbox, { parts, clock, store, delivering, giveBack }:
     async transaction(work) {
       assertInPlace()
       const transaction = store.memory.begin()
-      const value = await rolledBackWhenThrown(transaction, async () => work(testTransaction(transaction)))
+      const value = await rolledBackWhenThrown(transaction, async () =>
+        work(testTransaction(transaction, store.database)),
+      )
       if (!transaction.isOpen) return value
       const { arrived } = store.during(() => transaction.commit())
       await delivering.deliver(arrived)

@@ -6,6 +6,8 @@ import { type Registry, type RunnerParts, withHandler } from '../runtime/runner.
 import type { Settled } from '../runtime/settle-reports.ts'
 import type { Subscription } from '../runtime/subscription.ts'
 import { assembleWorks } from '../runtime/works.ts'
+import type { FollowOnInput } from '../sql/delete-with-follow-ons.ts'
+import type { Statement } from '../sql/statement.ts'
 import type { MemoryDatabase, MemoryMessage } from './memory/memory-database.ts'
 import type { TestClock } from './test-clock.ts'
 
@@ -34,11 +36,18 @@ export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeli
   const halt = new AbortController()
   const phases = { halt: halt.signal, abandon: halt.signal, giveUp: halt.signal, emptyHanded: halt.signal }
   // The store itself, not the outbox's way to it, which would run handlers; and nobody listens.
+  const causes = new Map<string, number>()
   const works = assembleWorks(
-    { ...runner, database: memory, listenDatabase: memory, wake: 'poll', teller },
+    { ...runner, database: noting(memory, causes), listenDatabase: memory, wake: 'poll', teller },
     phases,
   )
+  void works.keep()
   const arrivals: MemoryMessage[] = []
+  const takeArrivals = (isOwn: (message: MemoryMessage) => boolean): readonly MemoryMessage[] => {
+    const [own, others] = [arrivals.filter(isOwn), arrivals.filter((message) => !isOwn(message))]
+    arrivals.splice(0, arrivals.length, ...others)
+    return own
+  }
 
   const run = async ({ subscription, seqs }: Unit): Promise<void> => {
     const { leaseMs } = subscription.settings
@@ -54,9 +63,11 @@ export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeli
     await over
   }
   const deliver: SyncDelivery['deliver'] = async (messages) => {
-    for (const unit of unitsOf([...arrivals.splice(0), ...messages], of)) {
+    const uncaused = takeArrivals(({ id }) => !causes.has(id))
+    for (const unit of unitsOf([...uncaused, ...messages], of)) {
       await run(unit)
-      await deliver([])
+      // Only its own: whoever published the cause of the others waits for them.
+      await deliver(takeArrivals(({ id }) => unit.seqs.includes(causes.get(id) ?? 0)))
     }
   }
   return {
@@ -65,6 +76,18 @@ export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeli
     settled: works.settler.settled,
     close: () => halt.abort(runtimeError('OUTBOX_STOPPING', 'the test outbox is disposed')),
   }
+}
+
+/** Notes which message each follow-on comes of: handlers that end together are settled together, whoever waits for them. */
+function noting(memory: MemoryDatabase, causes: Map<string, number>): MemoryDatabase {
+  const run = <Row>(statement: Statement<Row>): Promise<readonly Row[]> => {
+    if (statement.name === 'delete_with_follow_ons') {
+      const { settled } = statement.input as FollowOnInput
+      for (const { seq, followOns } of settled) for (const { id } of followOns) causes.set(id, Number(seq))
+    }
+    return memory.run(statement)
+  }
+  return Object.assign(Object.create(memory), { run })
 }
 
 /** What one run of a handler gets. */

@@ -3,6 +3,9 @@ import type { Delivering } from './delivering.ts'
 import type { MemoryMessage } from './memory/memory-database.ts'
 import { createSyncDelivery, type SyncDeliveryParts } from './sync-delivery.ts'
 
+// As long as a stop waits for handlers that were told to give up. By the clock, which nobody moves before they had time.
+const patienceMs = 1_000
+
 /** Who publishes runs the handlers, and waits for them. */
 export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): Delivering {
   const { memory, clock, registry } = parts
@@ -18,7 +21,9 @@ export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): D
   const subscriptionOf = (queue: string) =>
     registry.subscriptions.find(({ queues }) => queues.includes(queue))
   const due = (): readonly MemoryMessage[] =>
-    memory.messages.filter((one) => isDue(one, clock.now()) && subscriptionOf(one.queue) !== undefined)
+    memory.free.filter(
+      ({ dueAt, queue }) => (dueAt ?? 0) <= clock.now() && subscriptionOf(queue) !== undefined,
+    )
 
   return {
     begin: async () => {},
@@ -40,13 +45,9 @@ export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): D
     },
     async end() {
       delivery.close()
+      const patience = clock.sleep(patienceMs, new AbortController().signal)
+      await Promise.race([Promise.all(underWay), patience])
       await stop()
     },
   }
-}
-
-/** One in quarantine is due never. */
-function isDue({ dueAt, leasedUntil }: MemoryMessage, now: number): boolean {
-  const isFree = leasedUntil === null || leasedUntil < now
-  return isFree && (dueAt ?? now) <= now
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { signal } from '../../../../tests/support/signals.ts'
 import { createOutbox } from '../outbox.ts'
 import { constant } from '../policies.ts'
 import { createTestOutbox } from './create-test-outbox.ts'
@@ -105,6 +106,25 @@ describe('an outbox that is taken over', () => {
       code: 'OUTBOX_CANNOT_TAKE_OVER',
       message: expect.stringContaining('already'),
     })
+  })
+
+  test('cannot be taken over while it starts', async () => {
+    let answer = (_: readonly unknown[]): void => {}
+    const asked = signal('the database is asked')
+    const query = () =>
+      new Promise<readonly unknown[]>((resolve) => {
+        asked.send()
+        answer = resolve
+      })
+    const app = createOutbox({ database: { ...untouchable, query }, logger: false })
+    const starting = app.start()
+    await asked.wait()
+
+    await expect(createTestOutbox(app)).rejects.toMatchObject({ code: 'OUTBOX_CANNOT_TAKE_OVER' })
+    answer([])
+    await expect(starting).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_OUTDATED' })
+    const test = await createTestOutbox(app)
+    await test.dispose()
   })
 
   test('cannot be taken over while it runs', async () => {

@@ -14,9 +14,13 @@ export interface TestTransaction extends OwnHandle {
   rollback(): void
 }
 
-const transactions = new WeakMap<object, MemoryTransaction>()
+/** Whose it is, too: a transaction of one test outbox means nothing to another. */
+const transactions = new WeakMap<
+  object,
+  { readonly transaction: MemoryTransaction; readonly database: () => Executor }
+>()
 
-export function testTransaction(transaction: MemoryTransaction): TestTransaction {
+export function testTransaction(transaction: MemoryTransaction, database: () => Executor): TestTransaction {
   const handle: TestTransaction = {
     query: async (text) => {
       const sentence = `the test outbox keeps its messages in memory and runs no SQL, got ${JSON.stringify(text)}`
@@ -25,7 +29,7 @@ export function testTransaction(transaction: MemoryTransaction): TestTransaction
     inTransaction: () => transaction.isOpen,
     rollback: () => transaction.rollback(),
   }
-  transactions.set(handle, transaction)
+  transactions.set(handle, { transaction, database })
   return handle
 }
 
@@ -36,7 +40,9 @@ export function testTransaction(transaction: MemoryTransaction): TestTransaction
  */
 export function testHandle(tx: unknown, database: () => Executor): Handle {
   const own = transactions.get(tx as object)
-  if (own !== undefined) return { client: 'test', singleSession: true, ...onTransaction(own) }
+  if (own !== undefined && own.database !== database)
+    throw new OutboxError('OUTBOX_UNKNOWN_HANDLE', 'this transaction is of another test outbox')
+  if (own !== undefined) return { client: 'test', singleSession: true, ...onTransaction(own.transaction) }
   const { client, transactionState } = recognised(tx)
   const memory = database()
   return {

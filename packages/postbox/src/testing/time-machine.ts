@@ -37,5 +37,5 @@ function nextStop({ messages }: MemoryDatabase, clock: TestClock): number {
   const now = clock.now()
   const isBusy = messages.some(({ leasedUntil }) => leasedUntil !== null)
   const dues = messages.map(({ dueAt }) => dueAt ?? 0).filter((dueAt) => dueAt > now)
-  return Math.min(...dues, isBusy ? clock.nextWake : Number.POSITIVE_INFINITY)
+  return dues.reduce((a, b) => Math.min(a, b), isBusy ? clock.nextWake : Number.POSITIVE_INFINITY)
 }

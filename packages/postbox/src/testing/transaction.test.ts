@@ -92,6 +92,14 @@ describe('a transaction of the test kit', () => {
     })
   })
 
+  test('of another test outbox is refused', async () => {
+    const { test } = await testOutbox()
+    const other = await testOutbox()
+    const crossed = test.transaction((tx) => other.outbox.publish(tx, 'orders', 1))
+    await expect(crossed).rejects.toMatchObject({ code: 'OUTBOX_UNKNOWN_HANDLE' })
+    expect(test.published()).toEqual([])
+  })
+
   test('runs no SQL, and says so', async () => {
     const { test } = await testOutbox()
     const failing = test.transaction((tx) => tx.query('insert into orders values (1)', []))

@@ -1,7 +1,7 @@
 import type { ClaimedQueue, claimMessages, MessageRow, QueueRow } from '../../sql/claim-messages.ts'
 import type { extendLeases, holdsLeases } from '../../sql/extend-leases.ts'
 import type { Fence } from '../../sql/fence.ts'
-import type { Operation, Work } from './operation.ts'
+import type { Operation } from './operation.ts'
 import { base64Of, jsonOf, type MemoryMessage, microseconds, textOf } from './rows.ts'
 import { messageOf, putMessage, snapshotText, type Transaction, xidOf } from './transaction.ts'
 import { inLane, isLocked } from './visible.ts'
@@ -50,10 +50,11 @@ function untilDue(next: MemoryMessage | undefined, now: number): number | null {
 /** What was promised for a time, then what is fresh. */
 function pick(tx: Transaction, { queue, room, after, dueFromMs }: ClaimedQueue): readonly MemoryMessage[] {
   const dueFrom = dueFromMs === null ? Number.NEGATIVE_INFINITY : microseconds(dueFromMs)
+  const isLater = ({ dueAt }: MemoryMessage): boolean => dueAt !== null && dueAt > tx.startedAt
   const picked: MemoryMessage[] = []
   const take = (messages: Iterable<MemoryMessage>): void => {
     for (const message of messages) {
-      if (picked.length >= room || (message.dueAt ?? 0) > tx.startedAt) return
+      if (picked.length >= room || isLater(message)) return
       if (isFree(tx, message)) picked.push(message)
     }
   }
@@ -118,7 +119,7 @@ export interface HeldMessage<Entry extends Fence> {
 
 /** The messages whose lease the token proves, by seq: the fence. */
 export function heldBy<Entry extends Fence>(
-  tx: Work['tx'],
+  tx: Transaction,
   entries: readonly Entry[],
 ): ReadonlyMap<number, HeldMessage<Entry>> {
   const held = new Map<number, HeldMessage<Entry>>()

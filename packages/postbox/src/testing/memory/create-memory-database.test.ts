@@ -97,7 +97,7 @@ describe('what comes out', () => {
 })
 
 describe('who waits for arrivals', () => {
-  test('is told before a statement on its own returns, and when a transaction commits, by kind and seq', async () => {
+  test('is told before a statement on its own returns, and when a transaction commits, by kind, in the order of seq', async () => {
     const { arrivals, database, insert, publish, claim } = open()
     publish({ key: 'alone' })
     const [row] = claim()
@@ -110,13 +110,16 @@ describe('who waits for arrivals', () => {
     await tx.run(cancelTimer(names, { queue: 'orders', timerId: 'c', mark: null }))
     const before = [...arrivals]
     tx.commit()
-    void database.run(insert({ key: 'replaced', timerId: 't', conflict: 'replace' }))
+    const later = database.begin()
+    await later.run(insert({ key: 'c' }))
+    await later.run(insert({ key: 'replaced', timerId: 't', conflict: 'replace' }))
+    later.commit()
 
     expect(before).toEqual([['publish', ['alone']]])
     expect(arrivals.slice(1)).toEqual([
       ['publish', ['a', 'b']],
       ['follow-on', ['follow-on']],
-      ['publish', ['replaced']],
+      ['publish', ['replaced', 'c']],
     ])
   })
 
@@ -144,6 +147,24 @@ describe('who waits for arrivals', () => {
       ])
     },
   )
+
+  test('may lock what has come at once: it is not set free by the end of what brought it', async () => {
+    const told: string[] = []
+    const database = createMemoryDatabase({
+      now: () => 0,
+      arrived([message]) {
+        const tx = database.begin()
+        void tx.run(cancelTimer(names, { queue: 'orders', timerId: message?.timerId ?? '', mark: null }))
+        told.push(message?.timerId ?? '')
+      },
+    })
+    const insert = (timerId: string) =>
+      insertMessage(names, draftOf({ timerId }), { wake: 'always', mark: null })
+    database.runNow(insert('alone'))
+    await database.transaction((tx) => tx.run(insert('transaction')))
+
+    expect([told, database.lease([1, 2], { token, leaseMs: minute })]).toEqual([['alone', 'transaction'], []])
+  })
 
   test('is told of nothing that was rolled back or kept', async () => {
     const { arrivals, database, insert, publish } = open()
@@ -272,8 +293,9 @@ describe('leasing by seq', () => {
     const [own] = await tx.run(insert())
     const lease = () => database.lease([held, dead, locked, Number(own!.seq), 99], { token, leaseMs: minute })
 
-    expect(lease()).toEqual([])
+    expect([lease(), database.free]).toEqual([[], []])
     clock.now += 2 * minute
+    expect(database.free.map(({ seq }) => seq)).toEqual([held])
     expect(lease().map(({ seq, deliveries }) => [seq, deliveries])).toEqual([[String(held), '2']])
     tx.rollback()
     expect(lease().map(({ seq }) => seq)).toEqual([String(locked)])

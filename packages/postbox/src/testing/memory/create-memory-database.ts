@@ -1,5 +1,6 @@
 import type { Executor } from '../../adapters/executor.ts'
 import { sqlState } from '../../core/sql-state.ts'
+import type { Statement } from '../../sql/statement.ts'
 import { type Claim, isFree, lease } from './claiming.ts'
 import type {
   Arrival,
@@ -8,7 +9,7 @@ import type {
   MemoryMessage,
   MemoryTransaction,
 } from './memory-database.ts'
-import { patiently, perform, refusal } from './performing.ts'
+import { atOnce, patiently, perform } from './performing.ts'
 import { copyOf, microseconds } from './rows.ts'
 import {
   commit,
@@ -43,21 +44,15 @@ export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase
       release(tx)
     }
   }
-  const runAlone = <Row>(statement: Parameters<MemoryDatabase['runNow']>[0], seen: unknown): readonly Row[] =>
-    alone((tx) => perform(statement, { tx, at: tx.startedAt, seen }) as readonly Row[])
+  const runAlone = <Row>(statement: Statement<Row>, seen: unknown): readonly Row[] =>
+    alone((tx) => perform(statement, { tx, at: tx.startedAt, seen }))
   const begin = (): MemoryTransaction => lasting(createTransaction(server, now()), { now, conclude })
   const run: Executor['run'] = (statement) => patiently(null, statement, (seen) => runAlone(statement, seen))
   return {
     singleSession: true,
     capacity: null,
     run,
-    runNow(statement) {
-      try {
-        return runAlone(statement, null)
-      } catch (error) {
-        throw refusal(error)
-      }
-    },
+    runNow: (statement) => atOnce(() => runAlone(statement, null)),
     begin,
     async transaction(work) {
       const tx = begin()
@@ -72,12 +67,17 @@ export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase
     listen: async (channels, hearing) => hearings.listen(channels, hearing, { run }),
     lease: (seqs, claim) => alone((tx) => leaseAll(tx, seqs, claim)),
     alter: (seq, changes) =>
-      alone((tx) => {
-        const message = messageOf(tx, seq)
-        if (message !== undefined) putMessage(tx, { ...message, ...changes })
-      }),
+      atOnce(() =>
+        alone((tx) => {
+          const message = messageOf(tx, seq)
+          if (message !== undefined) putMessage(tx, { ...message, ...changes })
+        }),
+      ),
     get messages() {
       return alone(allMessages).map(copyOf)
+    },
+    get free() {
+      return alone((tx) => allMessages(tx).filter((message) => isLeasable(tx, message))).map(copyOf)
     },
     get deadLetters() {
       return alone(allDeadLetters)
@@ -136,8 +136,12 @@ function leaseAll(
 ): ReturnType<MemoryDatabase['lease']> {
   return seqs
     .map((seq) => messageOf(tx, seq))
-    .filter((message) => message !== undefined && message.failedAt === null && isFree(tx, message))
+    .filter((message) => message !== undefined && isLeasable(tx, message))
     .map((message) => lease(tx, message as MemoryMessage, claim))
+}
+
+function isLeasable(tx: Transaction, message: MemoryMessage): boolean {
+  return message.failedAt === null && isFree(tx, message)
 }
 
 const arrivalKinds: readonly Arrival[] = ['publish', 'follow-on', 'replay']

@@ -40,8 +40,10 @@ export interface MemoryDatabase extends Database {
     claim: { readonly token: string; readonly leaseMs: number },
   ): readonly MessageRow[]
   /** Changes a message that is committed, as somebody's own SQL would. */
-  alter(seq: number, changes: Partial<Pick<MemoryMessage, 'attempts' | 'deliveries'>>): void
+  alter(seq: number, changes: Partial<Pick<MemoryMessage, 'attempts' | 'deliveries' | 'leaseToken'>>): void
   /** What is committed, by seq: copies. */
   readonly messages: readonly MemoryMessage[]
+  /** Those of them that could be leased now: held by nobody, and written by no open transaction. */
+  readonly free: readonly MemoryMessage[]
   readonly deadLetters: readonly MemoryDeadLetter[]
 }

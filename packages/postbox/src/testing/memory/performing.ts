@@ -34,8 +34,16 @@ export async function patiently<Row>(
   }
 }
 
-/** The error of a statement that cannot wait. */
-export function refusal(error: unknown): unknown {
+/** For what cannot wait. */
+export function atOnce<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw refusal(error)
+  }
+}
+
+function refusal(error: unknown): unknown {
   if (!(error instanceof Blocked)) return error
   return databaseError(sqlState.lockNotAvailable, 'a transaction that has not ended is in the way')
 }
@@ -46,5 +54,4 @@ async function endOf(other: Transaction, waiter: Transaction | null): Promise<vo
   }
   if (waiter !== null) waiter.waitsFor = other
   await new Promise<void>((resolve) => void other.waiters.push(resolve))
-  if (waiter !== null) waiter.waitsFor = null
 }

@@ -29,7 +29,7 @@ export function createTables(): Tables {
     messages.delete(seq)
     lanesOf(message.queue)[laneOf(message)].remove(seq)
     const name = nameHeldBy(message)
-    if (name !== null && timers.get(name) === seq) timers.delete(name)
+    if (name !== null) timers.delete(name)
   }
   const put = (message: MemoryMessage): void => {
     const before = messages.get(message.seq)
@@ -65,8 +65,8 @@ export function timerName(queue: string, timerId: string): string {
   return `${queue}\0${timerId}`
 }
 
-/** The name that the message keeps others from having: what the unique index has of it. */
+/** The name that the message keeps others from having. What is dead was claimed before, and has given its own up. */
 export function nameHeldBy(message: MemoryMessage | undefined): string | null {
-  if (message === undefined || message.timerId === null || message.failedAt !== null) return null
+  if (message === undefined || message.timerId === null) return null
   return timerName(message.queue, message.timerId)
 }

@@ -35,6 +35,7 @@ export interface Transaction {
   xid: number | null
   mark: unknown
   state: 'open' | 'failed' | 'ended'
+  /** The last one that it waited for. */
   waitsFor: Transaction | null
   /** Whoever waits for its end. */
   readonly waiters: (() => void)[]
@@ -90,11 +91,11 @@ export function xidOf(tx: Transaction): number {
   return xid
 }
 
-/** The text of pg_current_snapshot(). */
-export function snapshotText({ server, xid }: Transaction): string {
-  const running = [...server.running].filter((other) => other !== xid).sort((a, b) => a - b)
+/** The text of pg_current_snapshot(): its own transaction has not ended either, but is not listed. */
+export function snapshotText({ server, xid: own }: Transaction): string {
+  const running = [...server.running].sort((a, b) => a - b)
   const end = server.xid + 1
-  return `${running[0] ?? end}:${end}:${running.join(',')}`
+  return `${running[0] ?? end}:${end}:${running.filter((xid) => xid !== own).join(',')}`
 }
 
 /** Throws when somebody else has written the row. */

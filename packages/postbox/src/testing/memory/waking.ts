@@ -15,6 +15,9 @@ interface Listener {
   readonly hearing: Hearing
 }
 
+// Taken before a test can put false timers in its place.
+const { queueMicrotask } = globalThis
+
 export function createHearings(): Hearings {
   const listeners = new Set<Listener>()
   return {

@@ -215,7 +215,7 @@ describe('does not pass', () => {
     // Not checked means of the rows that are there: new ones are refused.
     await proveMended(
       'alter table outbox add column note text; alter table outbox add constraint unchecked_note not null note not valid',
-      `column ${named('outbox')}.note`,
+      `column ${named('outbox')}."note"`,
     )
     await query('alter table outbox drop column note')
   })

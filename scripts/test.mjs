@@ -25,7 +25,8 @@ const checkStages = [
 
 const buildStage = { name: 'build', command: 'npm run --silent clean && npm run --silent build' }
 
-const integration = ['--config', 'tests/vitest.config.ts', '--project', 'integration']
+// Two files at once on two cores: alone, vitest would leave one of them idle.
+const integration = ['--config', 'tests/vitest.config.ts', '--project', 'integration', '--maxWorkers=100%']
 
 const fullStages = [
   ...checkStages,

@@ -8,6 +8,7 @@ import type { Subscription } from '../runtime/subscription.ts'
 import { assembleWorks } from '../runtime/works.ts'
 import type { FollowOnInput } from '../sql/delete-with-follow-ons.ts'
 import type { Statement } from '../sql/statement.ts'
+import { derived } from './derived.ts'
 import type { MemoryDatabase, MemoryMessage } from './memory/memory-database.ts'
 import type { TestClock } from './test-clock.ts'
 
@@ -30,13 +31,12 @@ export interface SyncDeliveryParts {
 }
 
 export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeliveryParts): SyncDelivery {
-  const of = (queue: string): Subscription | undefined =>
-    registry.subscriptions.find(({ queues }) => queues.includes(queue))
+  const of = (queue: string): Subscription | undefined => subscriptionOf(registry, queue)
   const teller = withHandler(runner.telling, { get: (queue) => of(queue)?.name })
   const halt = new AbortController()
   const phases = { halt: halt.signal, abandon: halt.signal, giveUp: halt.signal, emptyHanded: halt.signal }
-  // The store itself, not the outbox's way to it, which would run handlers; and nobody listens.
   const causes = new Map<string, number>()
+  // The store itself, not the outbox's way to it, which would run handlers; and nobody listens.
   const works = assembleWorks(
     { ...runner, database: noting(memory, causes), listenDatabase: memory, wake: 'poll', teller },
     phases,
@@ -78,6 +78,11 @@ export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeli
   }
 }
 
+/** Whoever serves the queue: no two do. */
+export function subscriptionOf({ subscriptions }: Registry, queue: string): Subscription | undefined {
+  return subscriptions.find(({ queues }) => queues.includes(queue))
+}
+
 /** Notes which message each follow-on comes of: handlers that end together are settled together, whoever waits for them. */
 function noting(memory: MemoryDatabase, causes: Map<string, number>): MemoryDatabase {
   const run = <Row>(statement: Statement<Row>): Promise<readonly Row[]> => {
@@ -87,7 +92,7 @@ function noting(memory: MemoryDatabase, causes: Map<string, number>): MemoryData
     }
     return memory.run(statement)
   }
-  return Object.assign(Object.create(memory), { run })
+  return derived<MemoryDatabase>(memory, { run })
 }
 
 /** What one run of a handler gets. */

@@ -1,7 +1,7 @@
 import { since } from '../runtime/drain.ts'
 import type { Delivering } from './delivering.ts'
 import type { MemoryMessage } from './memory/memory-database.ts'
-import { createSyncDelivery, type SyncDeliveryParts } from './sync-delivery.ts'
+import { createSyncDelivery, type SyncDeliveryParts, subscriptionOf } from './sync-delivery.ts'
 
 // As long as a stop waits for handlers that were told to give up. By the clock, which nobody moves before they had time.
 const patienceMs = 1_000
@@ -18,11 +18,9 @@ export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): D
     await delivering
     underWay.delete(delivering)
   }
-  const subscriptionOf = (queue: string) =>
-    registry.subscriptions.find(({ queues }) => queues.includes(queue))
   const due = (): readonly MemoryMessage[] =>
     memory.free.filter(
-      ({ dueAt, queue }) => (dueAt ?? 0) <= clock.now() && subscriptionOf(queue) !== undefined,
+      ({ dueAt, queue }) => (dueAt ?? 0) <= clock.now() && subscriptionOf(registry, queue) !== undefined,
     )
 
   return {
@@ -32,7 +30,8 @@ export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): D
     // Handlers are waited for, but for those whose time is limited: theirs may have to pass first.
     async arrive() {
       for (let messages = due(); messages.length > 0; messages = due()) {
-        const isLimited = ({ queue }: MemoryMessage) => subscriptionOf(queue)?.settings.timeoutMs !== null
+        const isLimited = ({ queue }: MemoryMessage) =>
+          subscriptionOf(registry, queue)?.settings.timeoutMs !== null
         void deliver(messages.filter(isLimited))
         await deliver(messages.filter((one) => !isLimited(one)))
       }

@@ -1,5 +1,6 @@
 import type { Database } from '../adapters/executor.ts'
 import type { Statement } from '../sql/statement.ts'
+import { derived } from './derived.ts'
 import { createMemoryDatabase } from './memory/create-memory-database.ts'
 import type { Arrival, MemoryDatabase, MemoryMessage } from './memory/memory-database.ts'
 import type { TestClock } from './test-clock.ts'
@@ -91,9 +92,4 @@ export function createTestStore({ clock, deliver, arrived }: TestStoreParts): Te
       return statements
     },
   }
-}
-
-/** The same with some other methods; not a copy: what it has to show changes. */
-function derived<T extends object>(base: T, methods: Partial<T>): T {
-  return Object.assign(Object.create(base), methods)
 }

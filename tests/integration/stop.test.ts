@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { createOutbox, type LogEntry } from 'postbox'
+import { createOutbox, type LogEntry, type OutboxEvent } from 'postbox'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
@@ -156,7 +156,9 @@ test('an outbox can be started again', async () => {
 })
 
 test('a claim that was under way when the outbox stopped neither claims more nor starts a handler', async () => {
-  const outbox = outboxOf({ stopTimeoutMs: 0 })
+  const released = signal('what it brought is given back')
+  const onEvent = ({ kind }: OutboxEvent): void => void (kind === 'released' && released.send())
+  const outbox = outboxOf({ stopTimeoutMs: 0, onEvent })
   const seen: unknown[] = []
   outbox.subscribe('orders', ({ body }) => seen.push(body), { pollMs })
   await outbox.publishNow('orders', 'fresh')
@@ -173,10 +175,7 @@ test('a claim that was under way when the outbox stopped neither claims more nor
   await running.stop()
   await blocker.query('commit')
   blocker.release()
-  await eventually(async () => (await claims()) === 0, { what: 'the claim to end' })
-  await eventually(async () => (await waiting()).every(({ leased }) => !leased), {
-    what: 'what it brought to be given back',
-  })
+  await released.wait()
 
   expect(seen).toEqual([])
   expect(await waiting()).toEqual([{ queue: 'orders', attempts: 0, leased: false }])

@@ -86,7 +86,13 @@ test('what a handler publishes while the test outbox is disposed does not reach 
   void outbox.publish(standIn, 'orders', 1)
   await started.wait()
 
-  const disposed = test.dispose()
+  let isDisposed = false
+  const disposed = test.dispose().then(() => {
+    isDisposed = true
+  })
+  // Who did not wait for the handler would be through by then.
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+  expect(isDisposed).toBe(false)
   gate.send()
   await Promise.all([disposed, ended.wait()])
 

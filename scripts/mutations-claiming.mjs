@@ -43,6 +43,64 @@ export const claiming = [
     titled: 'rows of the due lane whose lease has ended',
   },
   {
+    name: 'newer generations, fresh',
+    guard: 'Code of a generation claims no fresh row of a newer one.',
+    file: 'sql/claim-messages.ts',
+    find: `                         and m.due_at is null
+                         and (m.lease_token is null or m.leased_until < now())\${line(isOurs, 25)}`,
+    replace: `                         and m.due_at is null
+                         and (m.lease_token is null or m.leased_until < now())`,
+    tests: ['tests/integration/generations.test.ts'],
+    titled: 'burns nothing of newer fresh',
+  },
+  {
+    name: 'newer generations, due',
+    guard: 'Code of a generation claims no due row of a newer one.',
+    file: 'sql/claim-messages.ts',
+    find: `                         and m.due_at <= now()
+                         and (m.lease_token is null or m.leased_until < now())\${line(isOurs, 25)}`,
+    replace: `                         and m.due_at <= now()
+                         and (m.lease_token is null or m.leased_until < now())`,
+    tests: ['tests/integration/generations.test.ts'],
+    titled: 'burns nothing of newer due',
+  },
+  {
+    name: 'newer generations, next due time',
+    guard: 'Code of a generation is not woken by the due times of newer rows.',
+    file: 'sql/claim-messages.ts',
+    find: ' filter (where s.ours)',
+    replace: '',
+    tests: ['tests/integration/generations.test.ts'],
+    titled: 'sleeps beside newer messages',
+    timeoutMs: 15_000,
+  },
+  {
+    name: 'newer generations, floor of sweeps',
+    guard: 'Sweeps of code of a generation begin behind the newer rows that it left.',
+    file: 'sql/claim-messages.ts',
+    find: `and m.due_at is null\${line(isOurs, 13)}`,
+    replace: 'and m.due_at is null',
+    tests: ['tests/integration/generations.test.ts'],
+    titled: 'sweeps begin behind them',
+  },
+  {
+    name: 'newer generations, floor of due rows',
+    guard:
+      'Newer rows that were due when code of a generation last looked are not read again by every claim.',
+    file: 'runtime/claim-memory.ts',
+    find: 'leavesNewer && sawAll ? row.now : ',
+    replace: '',
+    tests: ['runtime/claim-memory.test.ts'],
+  },
+  {
+    name: 'newer generations, full claims',
+    guard: 'A claim that was full of due rows has not seen all of them: the next begins where it ended.',
+    file: 'runtime/claim-memory.ts',
+    find: 'const sawAll = !isFull || fresh.length > 0',
+    replace: 'const sawAll = true',
+    tests: ['runtime/claim-memory.test.ts'],
+  },
+  {
     name: 'due rows before their time',
     guard: 'A row is not claimed before it is due, by the clock of the database.',
     file: 'sql/claim-messages.ts',
@@ -117,8 +175,8 @@ export const claiming = [
     name: 'floor of due rows',
     guard: 'Due rows are looked for from five seconds before the last one found: they appear late.',
     file: 'runtime/claim-memory.ts',
-    find: 'Number(lastDue?.due) - dueSlackMs',
-    replace: 'Number(lastDue?.due)',
+    find: 'Number(seenDue) - dueSlackMs',
+    replace: 'Number(seenDue)',
     tests: ['runtime/claimer.test.ts'],
   },
   {

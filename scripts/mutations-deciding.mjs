@@ -20,8 +20,8 @@ export const deciding = [
     name: 'follow-on after the end',
     guard: 'A delivery that has ended can no longer publish.',
     file: 'runtime/context.ts',
-    find: '    if (this.#isOver) return refuseLate(this.message, this.#owner)\n',
-    replace: '',
+    find: 'if (this.#isOver || this.isSealed)',
+    replace: 'if (this.isSealed)',
     tests: ['runtime/context.test.ts'],
   },
   {

@@ -89,9 +89,9 @@ export const leasing = [
     name: 'end after the loss',
     guard: 'Nothing is written for a delivery whose lease was lost, whatever its handler came to.',
     file: 'runtime/hand.ts',
-    find: `    finished(one, outcome, durationMs) {
-      if (one.isLost) return lose(one)`,
-    replace: '    finished(one, outcome, durationMs) {',
+    find: `      if (one.isLost) return lose(one)
+      const batch`,
+    replace: '      const batch',
     tests: ['runtime/hand.test.ts'],
   },
   {

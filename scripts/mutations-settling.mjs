@@ -31,8 +31,16 @@ export const settling = [
     name: 'burials whose answer was lost',
     guard: 'A burial whose answer was lost is looked for among the dead letters: an alert depends on it.',
     file: 'runtime/settle-writer.ts',
-    find: `if (kind !== 'bury' || deadLetters !== 'table') return []`,
-    replace: 'if (kind) return []',
+    find: 'if (!isKept) return []',
+    replace: 'if (isKept || !isKept) return []',
+    tests: ['runtime/settler-burials.test.ts'],
+  },
+  {
+    name: 'quarantines whose answer was lost',
+    guard: 'A quarantine whose answer was lost is looked for among the messages: an alert depends on it.',
+    file: 'runtime/settle-writer.ts',
+    find: "const isKept = kind === 'quarantine' || (kind",
+    replace: 'const isKept = (kind',
     tests: ['runtime/settler-burials.test.ts'],
   },
   {
@@ -64,9 +72,9 @@ export const settling = [
     name: 'breaker closes last',
     guard: 'The breaker closes when everything that waited is written, not before.',
     file: 'runtime/settler.ts',
-    find: `      for (const batch of batchesOf(entries)) await write(batch)
+    find: `      for (const batch of batchesOf(entries, parts.deadLetters)) await write(batch)
 `,
-    replace: `      for (const batch of batchesOf(entries)) await write(batch).then(unstuck)
+    replace: `      for (const batch of batchesOf(entries, parts.deadLetters)) await write(batch).then(unstuck)
 `,
     tests: ['runtime/settler-breaker.test.ts'],
   },
@@ -116,9 +124,98 @@ export const settling = [
     name: 'quarantine',
     guard: 'A burial that was refused three times becomes a quarantine: it must not be tried for ever.',
     file: 'core/batching.ts',
-    find: `refusals < mostRefusals ? 'bury' : 'quarantine'`,
-    replace: `'bury'`,
+    find: `mayGoElsewhere && refusals >= mostRefusals ? 'quarantine' : settlement.write`,
+    replace: `settlement.write`,
     tests: ['runtime/settler-burials.test.ts'],
+  },
+  {
+    name: 'burial in place',
+    guard:
+      'A burial in place has nowhere else to go: it is tried until it works, and never given up or told as a quarantine.',
+    file: 'core/batching.ts',
+    find: `settlement.write === 'bury' && deadLetters !== 'in-place'`,
+    replace: `settlement.write === 'bury'`,
+    tests: ['runtime/settler-in-place.test.ts'],
+  },
+  {
+    name: 'lease of what is refused in place',
+    guard:
+      'A message that cannot be buried where it lies keeps its lease, so that its handler is not run again.',
+    file: 'runtime/settle-writer.ts',
+    find: `(kind === 'bury' && deadLetters === 'in-place') || `,
+    replace: '',
+    tests: ['runtime/settler-in-place.test.ts'],
+  },
+  {
+    name: 'end of what is refused in place',
+    guard: 'A stop does not wait for what is refused again and again.',
+    file: 'runtime/settle-writer.ts',
+    find: '? !parts.giveUp.aborted :',
+    replace: '? true :',
+    tests: ['runtime/settler-in-place.test.ts'],
+  },
+  {
+    name: 'look for a burial in place',
+    guard: 'A burial in place whose answer was lost is looked for among the messages.',
+    file: 'runtime/settle-writer.ts',
+    find: `deadLetters === 'table' ? 'moved' : 'quarantined'`,
+    replace: `deadLetters === 'table' ? 'moved' : 'moved'`,
+    tests: ['runtime/settler-in-place.test.ts'],
+  },
+  {
+    name: 'delivery of a burial',
+    guard: 'A burial of somebody who claimed the message later is not told a second time.',
+    file: 'sql/find-buried.ts',
+    find: '   and d.deliveries = s.deliveries',
+    replace: '',
+    tests: ['tests/conformance/stores.test.ts'],
+    titled: 'those that were buried are found where they are looked for',
+  },
+  {
+    name: 'acknowledgements that cannot be kept',
+    guard:
+      'A message whose keeping is refused keeps its lease and is tried again: it was delivered, and must not be run again.',
+    file: 'runtime/settle-writer.ts',
+    find: ` || (kind === 'delete' && delivered === 'table')`,
+    replace: '',
+    tests: ['runtime/settler-delivered.test.ts'],
+  },
+  {
+    name: 'rights on delivered messages',
+    guard:
+      'A right that is missing on the delivered messages fails no follow-on: handlers are not run again for it.',
+    file: 'runtime/settle-writer.ts',
+    find: `kind === 'follow' && delivered === 'delete'`,
+    replace: `kind === 'follow'`,
+    tests: ['runtime/settler-delivered.test.ts'],
+  },
+  {
+    name: 'discarded is not delivered',
+    guard: 'A message that was given up and discarded is not among the delivered ones.',
+    file: 'runtime/settle-statements.ts',
+    find: `    case 'discard':
+      return deleteAcked(names, entries.map(fenceOf))`,
+    replace: `    case 'discard':
+      return deleteAcked(names, entries.map(fenceOf), 'table')`,
+    tests: ['runtime/settle-statements.test.ts'],
+  },
+  {
+    name: 'one upper end of a page',
+    guard: 'A page in the middle of millions of dead letters begins where it begins, not at the newest.',
+    file: 'sql/dead-letters.ts',
+    find: `      \`\${spot} <= (\${lead}\${upTo}, `,
+    replace: `      \`\${spot} <= (\${lead}'infinity', 0)\`,
+      \`\${spot} <= (\${lead}\${upTo}, `,
+    tests: ['tests/integration/dead-letter-costs.test.ts'],
+    titled: 'a page in the middle',
+  },
+  {
+    name: 'refused writes pile up',
+    guard: 'Nothing is claimed while a thousand refused writes wait for another try.',
+    file: 'runtime/settler.ts',
+    find: 'if (++postponed >= mostPostponed) stuck(error)',
+    replace: 'postponed++',
+    tests: ['runtime/settler-in-place.test.ts'],
   },
   {
     name: 'quarantined for ever',

@@ -102,7 +102,7 @@ export const timing = [
   {
     name: 'replay in read committed',
     guard: 'A replay is read committed: who comes second gets an answer, not an error.',
-    file: 'dead-letters.ts',
+    file: 'runtime/read-committed.ts',
     find: '    await tx.run(setReadCommitted)\n',
     replace: '',
     tests: ['tests/integration/replay-races.test.ts'],

@@ -3,10 +3,14 @@
 // narrows a slow one, `timeoutMs` is for those that notice by waiting in vain. Files are below packages/postbox/src, unless they begin with tests/.
 import { claiming } from './mutations-claiming.mjs'
 import { deciding } from './mutations-deciding.mjs'
+import { handling } from './mutations-inbox.mjs'
 import { leasing } from './mutations-leasing.mjs'
+import { operating } from './mutations-operating.mjs'
+import { operators } from './mutations-operators.mjs'
 import { publishing } from './mutations-publishing.mjs'
 import { settling } from './mutations-settling.mjs'
 import { timing } from './mutations-timing.mjs'
+import { transacting } from './mutations-transactions.mjs'
 import { waking } from './mutations-waking.mjs'
 
 const source = 'packages/postbox/src/'
@@ -19,6 +23,10 @@ export const areas = [
   { title: 'What a delivery comes to', mutations: deciding.map(placed) },
   { title: 'Settling', mutations: settling.map(placed) },
   { title: 'Timers and dead letters', mutations: timing.map(placed) },
+  { title: 'Transactions of handlers', mutations: transacting.map(placed) },
+  { title: 'The inbox', mutations: handling.map(placed) },
+  { title: 'Operators and auditors', mutations: operators.map(placed) },
+  { title: 'Many dead letters at once', mutations: operating.map(placed) },
 ]
 
 export const mutations = areas.flatMap((area) => area.mutations)

@@ -6,7 +6,7 @@ import type { TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/signals.ts'
 import { openLedger } from './ledger.ts'
 import { type Child, expectSound, type Programs } from './processes.ts'
-import type { Trap } from './protocol.ts'
+import { type Trap, transactionPoints } from './protocol.ts'
 import type { Random } from './random.ts'
 
 export interface KillScene {
@@ -28,9 +28,9 @@ const survivorLeaseMs = 600_000
 const concurrency = 4
 const prefetch = 4
 
-export function startSurvivor(database: TestDatabase, programs: Programs): Child {
+export function startSurvivor(database: TestDatabase, programs: Programs, transacts = false): Child {
   const options = { concurrency, prefetch, leaseMs: survivorLeaseMs, pollMs: { min: 20, max: 100 } }
-  return programs.worker({ url: database.url, schema: database.schema, options })
+  return programs.worker({ url: database.url, schema: database.schema, options, transacts })
 }
 
 /** Publishes until the victim has died where it should, and checks that the survivor makes up for it. Returns what the victim had in hand. */
@@ -53,12 +53,29 @@ export async function killAt(scene: KillScene, { point, nth, random }: Kill): Pr
   return inHand
 }
 
+/** The same where handlers work in the transaction that ends their message: whatever dies, each has taken effect exactly once. */
+export async function killInTransaction(scene: KillScene, { point, nth, random }: Kill): Promise<void> {
+  const { database, pool, survivor } = scene
+  const ledger = await openLedger(database, pool)
+  await using victim = startVictim(scene, { point, nth, action: 'kill', whileRenewing: false })
+  await ledger.publishUntil(() => victim.hasEnded, random)
+  expect(await victim.ended).toEqual({ code: null, signal: 'SIGKILL', output: '' })
+
+  await endLeasesOf(victim, database)
+  await ledger.publish(random)
+  await ledger.untilEmpty()
+
+  expect(await ledger.assertConserved()).toEqual([])
+  await expectSound(survivor)
+}
+
 function startVictim({ database, programs }: KillScene, trap: Trap): Child {
   // Where leases are renewed they have to be short, and the handlers must not end.
   const leaseMs = trap.whileRenewing ? 1_000 : 30_000
   const options = { concurrency, prefetch, leaseMs, pollMs: { min: 20, max: 100 } }
   const { url, schema } = database
-  return programs.worker({ url, schema, options, trap, waits: trap.whileRenewing })
+  const transacts = transactionPoints.includes(trap.point)
+  return programs.worker({ url, schema, options, trap, transacts, waits: trap.whileRenewing })
 }
 
 function isRenewal(point: FailpointName): boolean {

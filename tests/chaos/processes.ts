@@ -49,6 +49,7 @@ const standard: Omit<WorkerOrder, 'url' | 'schema' | 'name'> = {
   queues: ['orders'],
   options: { concurrency: 4, prefetch: 4, pollMs: { min: 20, max: 100 } },
   waits: false,
+  transacts: false,
   trap: null,
 }
 

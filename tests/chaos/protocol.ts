@@ -11,6 +11,10 @@ const places: Record<FailpointName, true> = {
   claim_sent: true,
   after_claim: true,
   before_handler: true,
+  transaction_fenced: true,
+  transaction_worked: true,
+  before_commit: true,
+  commit_sent: true,
   after_handler: true,
   before_flush: true,
   flush_sent: true,
@@ -20,8 +24,18 @@ const places: Record<FailpointName, true> = {
   after_renewal: true,
 }
 
-/** All places where a process can be killed or held. */
-export const failpoints = Object.keys(places) as readonly FailpointName[]
+const all = Object.keys(places) as readonly FailpointName[]
+
+/** Those that only a handler's own transaction passes. */
+export const transactionPoints: readonly FailpointName[] = [
+  'transaction_fenced',
+  'transaction_worked',
+  'before_commit',
+  'commit_sent',
+]
+
+/** All other places where a process can be killed or held. */
+export const failpoints: readonly FailpointName[] = all.filter((name) => !transactionPoints.includes(name))
 
 /** What a worker is told to be, by its environment. */
 export interface WorkerOrder {
@@ -33,6 +47,8 @@ export interface WorkerOrder {
   readonly options: SubscribeOptions
   /** Its handlers wait until they are told to finish. */
   readonly waits: boolean
+  /** Its handlers record their delivery in the transaction that ends their message. */
+  readonly transacts: boolean
   readonly trap: Trap | null
   /** No sleep is longer: what breaks again and again is otherwise tried ever later. Absent: as long as they are. */
   readonly longestSleepMs?: number

@@ -1,6 +1,6 @@
 // A worker: an outbox that records each delivery in a table, and runs into traps. It ends by itself after SIGTERM.
 import pg from 'pg'
-import { createOutbox, type LogEntry, type Message, shutdownSignal } from 'postbox'
+import { type Context, createOutbox, type LogEntry, type Message, shutdownSignal } from 'postbox'
 import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { followCommands, readOrder, report } from './child.ts'
 import { type Command, type WorkerOrder, waitingBody } from './protocol.ts'
@@ -28,7 +28,8 @@ const outbox = createOutbox({
   logger: log,
   [Symbol.for('postbox.internals')]: { failpoint: traps, clock: { now: systemClock.now, sleep } },
 })
-for (const queue of order.queues) outbox.subscribe(queue, deliver, order.options)
+for (const queue of order.queues)
+  outbox.subscribe(queue, order.transacts ? deliverOnce : deliver, order.options)
 
 const channel = followCommands(follow)
 const shutdown = shutdownSignal('SIGTERM')
@@ -38,13 +39,23 @@ await outbox.run({ signal: shutdown })
 await Promise.all([pool.end(), records.end()])
 channel.leave()
 
-async function deliver({ id, body, deliveries }: Message): Promise<void> {
-  startedAt.set(id, performance.now())
-  await records.query('insert into delivered (id, worker, deliveries) values ($1, $2, $3)', [
+async function deliverOnce(message: Message, { transaction }: Context): Promise<void> {
+  await transaction((tx) => record(tx as pg.PoolClient, message))
+  report({ kind: 'delivered', id: message.id })
+}
+
+async function record(client: pg.Pool | pg.PoolClient, { id, deliveries }: Message): Promise<void> {
+  await client.query('insert into delivered (id, worker, deliveries) values ($1, $2, $3)', [
     id,
     process.pid,
     deliveries,
   ])
+}
+
+async function deliver(message: Message): Promise<void> {
+  const { id, body } = message
+  startedAt.set(id, performance.now())
+  await record(records, message)
   report({ kind: 'delivered', id })
   if (!finished.has(id) && (order.waits || body === waitingBody)) {
     await new Promise<void>((resolve) => waiting.set(id, resolve))

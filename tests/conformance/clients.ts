@@ -1,5 +1,6 @@
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
+import type { OwnHandle } from 'postbox'
 import postgres from 'postgres'
 
 /** Work inside a transaction of some client; `run` is the client's own way to send SQL on it. */
@@ -17,6 +18,8 @@ export interface ClientUnderTest {
   readonly database: unknown
   /** Commits what the work did; rolls back and rethrows when it throws. */
   transaction<T>(work: (inside: Inside) => Promise<T>): Promise<T>
+  /** The same of a transaction that somebody else has begun by this client. */
+  inside(handle: unknown): Inside
   /** Statements sent by the client so far, its own begin and commit included. */
   statements(): readonly string[]
   /** Handles that are no transactions, each with a word that the refusal must contain. */
@@ -67,6 +70,7 @@ export function pgClient(
   })
   return {
     database: pool,
+    inside: (handle) => inside(handle as pg.PoolClient),
     statements: () => sent,
     query: async (text) => (await pool.query({ text, types: pg.types })).rows,
     close: () => pool.end(),
@@ -128,6 +132,7 @@ export function postgresJs(url: string, { hostile }: { readonly hostile: boolean
   })
   return {
     database: sql,
+    inside: (handle) => inside(handle as postgres.TransactionSql),
     statements: () => sent,
     query: (text) => sql.unsafe(text),
     close: () => sql.end(),
@@ -163,6 +168,7 @@ export async function pglite(): Promise<ClientUnderTest> {
   let finished: unknown
   return {
     database: db,
+    inside: (handle) => inside(handle as Tx),
     statements: () => sent,
     query: async (text) => (await db.query<Record<string, unknown>>(text)).rows,
     close: () => db.close(),
@@ -182,8 +188,13 @@ export async function pglite(): Promise<ClientUnderTest> {
 /** A client we do not know, in the two members that its user writes. */
 export function ownClient(url: string): ClientUnderTest {
   const inner = pgClient(url, { old: false })
+  type Own = OwnHandle & { readonly inside: Inside }
+  const own = (inside: Inside): Own => {
+    const client = inside.handle as pg.PoolClient
+    return { query: rowsOf(client), inTransaction: () => client.getTransactionStatus() === 'T', inside }
+  }
   const wrap = (inside: Inside): Inside => ({
-    handle: { query: rowsOf(inside.handle as pg.PoolClient), inTransaction: true },
+    handle: own(inside),
     run: inside.run,
     savepoint: (work) => inside.savepoint((nested) => work(wrap(nested))),
   })
@@ -192,9 +203,9 @@ export function ownClient(url: string): ClientUnderTest {
     ...inner,
     database: {
       query: rowsOf(pool),
-      transaction: <T>(work: (tx: { query: ReturnType<typeof rowsOf> }) => Promise<T>) =>
-        inner.transaction((inside) => work({ query: rowsOf(inside.handle as pg.PoolClient) })),
+      transaction: <T>(work: (tx: Own) => Promise<T>) => inner.transaction((inside) => work(own(inside))),
     },
+    inside: (handle) => wrap((handle as Own).inside),
     transaction: (work) => inner.transaction((inside) => work(wrap(inside))),
     refused: async () => [
       {

@@ -1,7 +1,9 @@
 import { type Context, constant, createOutbox, type LogEntry, type Message, type Outbox } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 import type { ClientUnderTest } from './clients.ts'
+import { testTransactions } from './transaction-suite.ts'
 
 export interface DatabaseSuite {
   /** Opens the client under test; its sessions begin with these settings (`-c name=value`). */
@@ -12,6 +14,8 @@ export interface DatabaseSuite {
   readonly schema: () => string
   readonly table: string
   readonly canListen: boolean
+  /** Whether the client lets one say which isolation a transaction begins in. */
+  readonly saysIsolation: boolean
   /** How many sessions an outbox at work has; null: there is only one, and it is everybody's. */
   readonly sessions: number | null
   /** The client's sessions, and how many advisory locks each holds. */
@@ -228,6 +232,16 @@ export function describeDatabase(name: string, suite: DatabaseSuite): void {
         { operation: 'UPDATE', level: 'read committed' },
       ])
       expect(log.all.filter(({ level }) => level === 'error')).toEqual([])
+    })
+
+    testTransactions({
+      open: async (settings) => {
+        const { outbox, client } = await open(settings)
+        return { outbox, opener: recogniseDatabase(client.database)!, inside: client.inside }
+      },
+      query: suite.query,
+      messages,
+      saysIsolation: suite.saysIsolation,
     })
 
     if (sessions === null) return

@@ -34,6 +34,7 @@ describe('on a server', () => {
     table: 'outbox pg',
     make: async (settings) => pgClient(urlWith(settings), { old: false }),
     canListen: true,
+    saysIsolation: true,
     sessions: 2,
   })
 
@@ -42,6 +43,7 @@ describe('on a server', () => {
     table: 'outbox pg odd',
     make: async (settings) => pgClient(urlWith(settings), { old: false, hostile: true }),
     canListen: true,
+    saysIsolation: true,
     sessions: 2,
   })
 
@@ -50,6 +52,7 @@ describe('on a server', () => {
     table: 'outbox postgres.js',
     make: async (settings) => postgresJs(urlWith(settings), { hostile: false }),
     canListen: true,
+    saysIsolation: true,
     sessions: 2,
   })
 
@@ -58,6 +61,7 @@ describe('on a server', () => {
     table: 'outbox postgres.js odd',
     make: async (settings) => postgresJs(urlWith(settings), { hostile: true }),
     canListen: true,
+    saysIsolation: true,
     sessions: 2,
   })
 
@@ -66,6 +70,7 @@ describe('on a server', () => {
     table: 'outbox own',
     make: async (settings) => ownClient(urlWith(settings)),
     canListen: false,
+    saysIsolation: false,
     sessions: 1,
   })
 
@@ -125,6 +130,7 @@ describe('in the process', () => {
     },
     look: async () => [],
     canListen: true,
+    saysIsolation: false,
     sessions: null,
   })
 })

@@ -4,6 +4,7 @@ import { createOutbox, type Outbox, OutboxError, type PendingMessage, typed } fr
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { collector } from '../support/signals.ts'
 import type { ClientUnderTest, Inside } from './clients.ts'
+import { describeHandleInbox } from './handle-inbox.ts'
 
 const rolledBack = new Error('rolled back on purpose')
 
@@ -366,6 +367,16 @@ export function describeHandle(
       expect(await bodies()).toEqual(['still works'])
     })
 
+    test('a table that was never made is told, whatever the client wraps around the error of Postgres', async () => {
+      const elsewhere = createOutbox({ ...settings(), table: 'never made', logger: false })
+      const publishing = client.transaction(({ handle }) => elsewhere.publish(handle as any, 'orders', 1))
+
+      await expect(publishing).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_MISSING' })
+    })
+
+    const handled = (): string => `"${schema()}"."outbox ${name}_handled"`
+    describe('the inbox', () => describeHandleInbox({ client: () => client, outbox: () => outbox, handled }))
+
     test('whatever is not a transaction is refused by every method, and nothing is written', async () => {
       for (const { what, handle, says, release } of await client.refused()) {
         const attempts = [
@@ -374,6 +385,7 @@ export function describeHandle(
           () => outbox.publishMany(handle as any, 'orders', []),
           () => outbox.cancelTimer(handle as any, 'orders', 't'),
           () => outbox.pending(handle as any),
+          () => outbox.inbox.once(handle as any, { consumer: 'billing', id: '1' }, () => 'done'),
           () => outbox.in(handle as any).publish('orders', 1),
           () => outbox.within(handle as any, () => outbox.current.publish('orders', 1)),
         ]

@@ -12,7 +12,7 @@ import {
   type QueueRow,
 } from '../../packages/postbox/src/sql/claim-messages.ts'
 import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
-import { type InsertedRow, insertMessage } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { type InsertedRow, insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
@@ -37,6 +37,8 @@ export interface StoreBench {
   hold(given?: number | readonly Partial<Draft>[]): Promise<readonly Fence[]>
   /** Publishes, claims and buries one, in either place, as a run that failed for the first time. */
   die(given?: Partial<Draft>, burial?: Dying): Promise<string>
+  /** Moves what was claimed to the dead letters, with one statement: all of them failed at the same moment. */
+  bury(claimed: readonly { readonly seq: string }[]): Promise<void>
   /** By seq, times in whole minutes from now. */
   rows(): Promise<readonly StoredMessage[]>
   dead(): Promise<readonly StoredDeadLetter[]>
@@ -44,6 +46,8 @@ export interface StoreBench {
 
 export interface Claiming extends Partial<ClaimedQueue> {
   readonly token?: string
+  /** Of the code that claims. */
+  readonly generation?: number | null
   readonly on?: Executor
 }
 
@@ -73,8 +77,11 @@ export function useStore(kind: StoreKind): StoreBench {
     const [row] = await on.run(insertMessage(store.names, draftOf(given), { wake: 'always', mark: null }))
     return row ?? null
   }
-  const claim: StoreBench['claim'] = async ({ token: as = token, on = store.database, ...given } = {}) =>
-    claimedOf(await on.run(claimMessages(store.names, { token: as, queues: [wanted(given)] })), as)
+  const claim: StoreBench['claim'] = async (claiming = {}) => {
+    const { token: as = token, on = store.database, generation = null, ...given } = claiming
+    const input = { token: as, queues: [wanted(given)], generation }
+    return claimedOf(await on.run(claimMessages(store.names, input)), as)
+  }
   const hold: StoreBench['hold'] = async (given = 1) => {
     const drafts = typeof given === 'number' ? Array.from({ length: given }, () => ({})) : given
     for (const draft of drafts) await publish(draft)
@@ -102,6 +109,15 @@ export function useStore(kind: StoreKind): StoreBench {
       const burials = [{ seq, token, reason: 'rejected', error: 'bad', attempts: 1, ...burial }]
       await run(place === 'moved' ? buryDead(store.names, burials) : quarantineDead(store.names, burials))
       return id
+    },
+    async bury(claimed) {
+      const death = { token, reason: 'rejected', error: 'bad', attempts: 1 }
+      await run(
+        buryDead(
+          store.names,
+          claimed.map(({ seq }) => ({ seq, ...death })),
+        ),
+      )
     },
     rows: async () => inSteps(await store.snapshot()).messages,
     dead: async () => inSteps(await store.snapshot()).dead,

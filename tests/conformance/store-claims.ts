@@ -227,6 +227,74 @@ export function describeClaims(bench: StoreBench): void {
     })
   })
 
+  describe('a claim of a generation', () => {
+    const generations = [null, 1, 2, 3]
+
+    test.each([
+      ['fresh', {}],
+      ['due', inMinutes(1)],
+    ])(
+      'takes %s messages of its own, of older ones and of none, and of newer ones nothing',
+      async (_, given) => {
+        for (const generation of generations) await bench.publish({ ...given, generation })
+        await bench.store.advance(2 * minute)
+
+        expect((await bench.claim({ generation: 2 })).seqs).toEqual(['1', '2', '3'])
+        expect((await bench.claim({ generation: 2 })).seqs).toEqual([])
+        expect((await bench.rows())[3]).toMatchObject({ deliveries: 0, leaseToken: null, attempts: 0 })
+        expect((await bench.claim({ generation: 3 })).seqs).toEqual(['4'])
+      },
+    )
+
+    test('takes all there is, when it has none itself', async () => {
+      for (const generation of generations) await bench.publish({ generation })
+
+      expect((await bench.claim({ generation: null })).seqs).toEqual(['1', '2', '3', '4'])
+    })
+
+    test('fills its room from behind newer messages', async () => {
+      for (const generation of [2, 2, 1, 2, 1, 1]) await bench.publish({ generation })
+
+      expect((await bench.claim({ generation: 1, room: 2 })).seqs).toEqual(['3', '5'])
+    })
+
+    test.each([
+      ['fresh', {}],
+      ['due', inMinutes(1)],
+    ])('leaves a newer %s message whose lease has ended to code of that generation', async (_, given) => {
+      await bench.publish({ ...given, generation: 2 })
+      await bench.store.advance(2 * minute)
+      await bench.claim({ generation: 2, leaseMs: minute })
+      await bench.store.advance(2 * minute)
+
+      expect((await bench.claim({ generation: 1, token: otherToken })).seqs).toEqual([])
+      expect((await bench.claim({ generation: 2, token: otherToken })).messages).toMatchObject([
+        { deliveries: '2' },
+      ])
+    })
+
+    test('tells the lowest seq and the next due time of messages that it may take', async () => {
+      const scheduled = [5, 6].map((minutes, nth) => ({ ...inMinutes(minutes), generation: 2 - nth }))
+      for (const given of [{ generation: 2 }, { generation: 1 }, ...scheduled]) await bench.publish(given)
+
+      const { queue } = await bench.claim({ generation: 1 })
+      const newer = await bench.claim({ generation: 2 })
+
+      expect([queue.lowest, minutesBetween(0, queue.nextdue)]).toEqual(['2', 6])
+      expect([newer.queue.lowest, minutesBetween(0, newer.queue.nextdue)]).toEqual(['1', 5])
+      expect((await bench.claim({ generation: 0 })).queue).toMatchObject({ lowest: null, nextdue: null })
+    })
+
+    test('looks through a hundred newer messages for the next due time, and tells that of the last when none is its own', async () => {
+      for (let n = 1; n <= 101; n++) await bench.publish({ ...inMinutes(n), generation: 2 })
+      await bench.publish({ ...inMinutes(200), generation: 1 })
+
+      expect(minutesBetween(0, (await bench.claim({ generation: 1 })).queue.nextdue)).toBe(100)
+      await bench.store.advance(2 * minute)
+      expect(minutesBetween(0, (await bench.claim({ generation: 1 })).queue.nextdue)).toBe(198)
+    })
+  })
+
   describe('a lease', () => {
     const extend = (leaseMs: number, as = token) =>
       bench.run(extendLeases(bench.names, [{ seq: '1', token: as, leaseMs }]))

@@ -35,9 +35,47 @@ export function describeEnds(bench: StoreBench): void {
     expect(await bench.rows()).toEqual([])
   })
 
-  describe('a message that is given up', () => {
+  describe.each(['delete', 'table'] as const)(
+    'a message whose handler works in a transaction (%s)',
+    (delivered) => {
+      test('ends with its commit, and what it published is there', async () => {
+        const { outbox, of } = open({ delivered })
+        outbox.subscribe('orders', (_, { transaction, publish }) =>
+          transaction(async (tx) => {
+            void publish('mails', 'by the context')
+            await outbox.publish(tx as never, 'mails', 'by the handle')
+          }),
+        )
+        await outbox.publishNow('orders', 1)
+        await outbox.start()
+        await of('acked')
+
+        expect((await bench.rows()).map(({ queue }) => queue)).toEqual(['mails', 'mails'])
+        expect((await outbox.delivered.list()).items).toHaveLength(delivered === 'table' ? 1 : 0)
+      })
+
+      test('is put back when it fails, and nothing else is there', async () => {
+        const { outbox, of } = open({ delivered })
+        outbox.subscribe('orders', (_, { transaction, publish }) =>
+          transaction(async (tx) => {
+            void publish('mails', 'by the context')
+            await outbox.publish(tx as never, 'mails', 'by the handle')
+            throw new Error('no')
+          }),
+        )
+        await outbox.publishNow('orders', 1)
+        await outbox.start()
+        await of('retried')
+
+        expect(await bench.rows()).toMatchObject([{ queue: 'orders', attempts: 1, lastError: 'Error: no' }])
+        expect((await outbox.delivered.list()).items).toEqual([])
+      })
+    },
+  )
+
+  describe.each(['table', 'in-place'] as const)('a message that is given up, and kept: %s', (deadLetters) => {
     test('is among the dead letters, and delivered anew when it is replayed', async () => {
-      const { outbox, of } = open()
+      const { outbox, of, kinds } = open({ deadLetters })
       let isMended = false
       const got = collector<Message>('messages')
       const work = (message: Message): void => {
@@ -63,7 +101,12 @@ export function describeEnds(bench: StoreBench): void {
           reason: 'retry_terminal',
           error: 'Error: bäd',
           attempts: 1,
+          isQuarantined: false,
         },
+      ])
+      expect(kinds().filter((kind) => kind === 'dead' || kind === 'dlq_written')).toEqual([
+        'dead',
+        'dlq_written',
       ])
       expect(before).toMatchObject([{ count: 1, atLeast: false }, items[0]!])
       expect(replayed).toEqual({ replayed: true })
@@ -77,18 +120,29 @@ export function describeEnds(bench: StoreBench): void {
       expect(await bench.store.snapshot()).toMatchObject({ messages: [], dead: [] })
     })
 
-    test('is deleted, where dead letters are discarded', async () => {
-      const { outbox, of } = open({ deadLetters: 'discard' })
+    test('lies where it is kept, is not pending, and gives its name to the next timer', async () => {
+      const { outbox, of } = open({ deadLetters })
       outbox.subscribe('orders', (_, context) => context.reject('no'))
-      await outbox.publishNow('orders', 1)
+      const { id } = (await outbox.publishNow('orders', 1, { timerId: 't' }))!
       await outbox.start()
       await of('dead')
+      await outbox.stop()
+      const pending = await inTransaction((tx) => outbox.pending(tx))
+      const again = await outbox.publishNow('orders', 2, { timerId: 't', delayMs: hour })
 
-      expect(await bench.store.snapshot()).toMatchObject({ messages: [], dead: [] })
+      const { messages, dead } = await bench.store.snapshot()
+      expect(dead.map((row) => row.id)).toEqual(deadLetters === 'table' ? [id] : [])
+      expect(messages.map((row) => row.id)).toEqual(deadLetters === 'table' ? [again!.id] : [id, again!.id])
+      expect(pending).toEqual([])
+      expect(await outbox.stats()).toMatchObject({ orders: { ready: { count: 0 }, scheduled: { count: 1 } } })
+      expect(await outbox.deadLetters.replay(id, { by: 'jo' })).toEqual({
+        replayed: false,
+        because: 'timer_conflict',
+      })
     })
 
     test('was delivered too often without an outcome: it is not run again', async () => {
-      const { outbox, of, kinds } = open()
+      const { outbox, of, kinds } = open({ deadLetters })
       outbox.subscribe('orders', () => {}, { maxDeliveries: 2 })
       await bench.publish()
       for (let deaths = 0; deaths < 2; deaths++) {
@@ -98,10 +152,55 @@ export function describeEnds(bench: StoreBench): void {
       await outbox.start()
       await of('dead')
 
-      expect(kinds()).not.toContain('started')
-      expect(await bench.dead()).toMatchObject([
-        { failureReason: 'max_deliveries', attempts: 0, deliveries: 3 },
+      expect(kinds()).not.toContain('dispatched')
+      expect((await outbox.deadLetters.list()).items).toMatchObject([
+        { reason: 'max_deliveries', attempts: 0, deliveries: 3, isQuarantined: false },
       ])
+    })
+  })
+
+  test.each([
+    ['table', 'in-place'],
+    ['in-place', 'table'],
+  ] as const)(
+    'dead letters that are kept otherwise from now on (%s, then %s) are all listed, counted, got and replayed',
+    async (before, after) => {
+      const ids: string[] = []
+      for (const deadLetters of [before, after]) {
+        const { outbox, of } = open({ deadLetters })
+        outbox.subscribe('orders', (_, context) => context.reject('no'))
+        await outbox.start()
+        ids.unshift((await outbox.publishNow('orders', deadLetters, { key: deadLetters })).id)
+        await of('dead')
+        await outbox.stop()
+      }
+      const { outbox, of } = open({ deadLetters: after })
+      const { items } = await outbox.deadLetters.list()
+
+      expect(items.map(({ id }) => id)).toEqual(ids)
+      // Who keeps them in a table may want to know of those that are not there.
+      expect(items.map(({ isQuarantined }) => isQuarantined)).toEqual([false, after === 'table'])
+      expect(await outbox.deadLetters.count()).toEqual({ count: 2, atLeast: false })
+      outbox.subscribe('orders', () => {})
+      await outbox.start()
+      for (const id of ids) {
+        expect(await outbox.deadLetters.get(id)).toMatchObject({ id })
+        expect(await outbox.deadLetters.replay(id, { by: 'jo' })).toEqual({ replayed: true })
+      }
+      await of('acked', 2)
+      expect(await bench.store.snapshot()).toMatchObject({ messages: [], dead: [] })
+    },
+  )
+
+  describe('a message that is given up', () => {
+    test('is deleted, where dead letters are discarded', async () => {
+      const { outbox, of } = open({ deadLetters: 'discard' })
+      outbox.subscribe('orders', (_, context) => context.reject('no'))
+      await outbox.publishNow('orders', 1)
+      await outbox.start()
+      await of('dead')
+
+      expect(await bench.store.snapshot()).toMatchObject({ messages: [], dead: [] })
     })
   })
 

@@ -5,15 +5,29 @@ import { listDeadLetters } from '../../packages/postbox/src/sql/list-dead-letter
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
 import { type Replay, replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
+import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { draftOf } from '../support/settle-bench.ts'
 import { inMinutes, minute, minutesBetween, type StoreBench, token } from './store-bench.ts'
 
+type ReplayStatement = (id: string, given?: Partial<Replay>) => Statement<{ readonly answer: string }>
+
 export function describeReplay(bench: StoreBench): void {
-  const statement = (id: string, given: Partial<Replay> = {}) =>
+  const byStatement: ReplayStatement = (id, given = {}) =>
     replayDeadLetter(bench.names, {
       ...{ id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'always' },
       ...given,
     })
+  const byFunction: ReplayStatement = (id, { by = 'me', generation = null } = {}) => ({
+    name: 'call_replay',
+    text: `select ${bench.names.replay}(event_id => $1, p_new_generation => $2, p_replayed_by => $3) as answer`,
+    values: [id, generation, by],
+  })
+  describeReplaysBy(bench, byStatement)
+  describeDelaysAndLimits(bench, byStatement)
+  if (bench.kind.isDatabase) describe('by the function', () => describeReplaysBy(bench, byFunction))
+}
+
+function describeReplaysBy(bench: StoreBench, statement: ReplayStatement): void {
   const replay = async (id: string, given: Partial<Replay> = {}): Promise<string> =>
     (await bench.run(statement(id, given)))[0]!.answer
 
@@ -68,13 +82,6 @@ export function describeReplay(bench: StoreBench): void {
       expect((await replayed()).dueAt).toBe(place === 'moved' ? null : 0)
     })
 
-    test('is due after a delay', async () => {
-      await replay(await died(), { delayMs: 5 * minute })
-
-      expect(await replayed()).toMatchObject({ dueAt: 5 })
-      expect((await bench.claim()).seqs).toEqual([])
-    })
-
     test('has another generation, or the one it had, and a history that tells of it', async () => {
       const fences = await bench.hold([{ key: 'k', generation: 7 }])
       await bench.run(rescheduleRetried(bench.names, [{ ...fences[0]!, delayMs: 0, error: 'before' }], true))
@@ -104,34 +111,6 @@ export function describeReplay(bench: StoreBench): void {
       const { cycles } = failureHistory as { cycles: Record<string, unknown>[] }
       const times = [cycles[0]!['failedAt'], cycles[0]!['replayedAt'], cycles[0]!['firstAttemptAt']]
       for (const time of times) expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
-    })
-
-    test('remembers every life that it had, up to a limit, and counts what it forgot', async () => {
-      const id = await bench.die({ key: 'k' }, { place, error: 'life 0', attempts: 0 })
-      for (let life = 1; life <= 4; life++) {
-        await replay(id, { historyLimit: 3, generation: life })
-        const { fences } = await bench.claim()
-        const burial = { seq: fences[0]!.seq, token, reason: 'rejected', error: `life ${life}`, attempts: 1 }
-        await bench.run((place === 'moved' ? buryDead : quarantineDead)(bench.names, [burial]))
-      }
-
-      const [row] = [...(await bench.dead()), ...(await bench.rows())]
-      const { dropped, cycles } = historyFrom(JSON.stringify(row!.failureHistory))
-      expect(dropped).toBe(1)
-      expect(cycles.map(({ error }) => error)).toEqual(['life 1', 'life 2', 'life 3'])
-      expect(
-        cycles.map(({ generationBefore, generationAfter }) => [generationBefore, generationAfter]),
-      ).toEqual([
-        [1, 2],
-        [2, 3],
-        [3, 4],
-      ])
-      await replay(id, { historyLimit: 2 })
-      const [again] = await bench.rows()
-      expect(historyFrom(JSON.stringify(again!.failureHistory))).toMatchObject({
-        dropped: 3,
-        cycles: [{ error: 'life 3' }, { error: 'life 4', generationBefore: 4, generationAfter: 4 }],
-      })
     })
 
     test('has nulls in its history for runs that it never had', async () => {
@@ -205,5 +184,47 @@ export function describeReplay(bench: StoreBench): void {
     expect([await replay(id), await alive()]).toEqual(['replayed', ['c']])
     expect([await replay(id), (await alive()).toSorted()]).toEqual(['replayed', ['b', 'c']])
     expect([await replay(id), (await alive()).toSorted()]).toEqual(['replayed', ['a', 'b', 'c']])
+  })
+}
+
+function describeDelaysAndLimits(bench: StoreBench, statement: ReplayStatement): void {
+  const replay = async (id: string, given: Partial<Replay>): Promise<string> =>
+    (await bench.run(statement(id, given)))[0]!.answer
+
+  describe.each(['moved', 'quarantined'] as const)('a dead letter that is %s', (place) => {
+    test('is due after a delay', async () => {
+      await replay(await bench.die({ key: 'k' }, { place }), { delayMs: 5 * minute })
+
+      expect((await bench.rows())[0]).toMatchObject({ dueAt: 5 })
+      expect((await bench.claim()).seqs).toEqual([])
+    })
+
+    test('remembers every life that it had, up to a limit, and counts what it forgot', async () => {
+      const id = await bench.die({ key: 'k' }, { place, error: 'life 0', attempts: 0 })
+      for (let life = 1; life <= 4; life++) {
+        await replay(id, { historyLimit: 3, generation: life })
+        const { fences } = await bench.claim()
+        const burial = { seq: fences[0]!.seq, token, reason: 'rejected', error: `life ${life}`, attempts: 1 }
+        await bench.run((place === 'moved' ? buryDead : quarantineDead)(bench.names, [burial]))
+      }
+
+      const [row] = [...(await bench.dead()), ...(await bench.rows())]
+      const { dropped, cycles } = historyFrom(JSON.stringify(row!.failureHistory))
+      expect(dropped).toBe(1)
+      expect(cycles.map(({ error }) => error)).toEqual(['life 1', 'life 2', 'life 3'])
+      expect(
+        cycles.map(({ generationBefore, generationAfter }) => [generationBefore, generationAfter]),
+      ).toEqual([
+        [1, 2],
+        [2, 3],
+        [3, 4],
+      ])
+      await replay(id, { historyLimit: 2 })
+      const [again] = await bench.rows()
+      expect(historyFrom(JSON.stringify(again!.failureHistory))).toMatchObject({
+        dropped: 3,
+        cycles: [{ error: 'life 3' }, { error: 'life 4', generationBefore: 4, generationAfter: 4 }],
+      })
+    })
   })
 }

@@ -4,8 +4,14 @@ import { useStore } from './store-bench.ts'
 import { describeClaims } from './store-claims.ts'
 import { describeCounts } from './store-counts.ts'
 import { describeDeadLetters } from './store-dead-letters.ts'
+import { describeDelivered } from './store-delivered.ts'
+import { describeDiscarding } from './store-discarding.ts'
+import { describeFencedSessions, describeFences } from './store-fences.ts'
 import { describeFollowOns } from './store-follow-ons.ts'
 import { describeImpatience } from './store-impatience.ts'
+import { describeInbox, describeInboxes } from './store-inbox.ts'
+import { describeOperationWaits } from './store-operation-waits.ts'
+import { describeReplayAll } from './store-operations.ts'
 import { describeOutbox } from './store-outbox.ts'
 import { describeEnds } from './store-outbox-ends.ts'
 import { describePublishing } from './store-publishing.ts'
@@ -25,17 +31,25 @@ export function describeStore(kind: StoreKind): void {
     describe('claiming', () => describeClaims(bench))
     describe('settling', () => describeSettling(bench))
     describe('follow-ons', () => describeFollowOns(bench))
+    describe('fences', () => describeFences(bench))
     describe('dead letters', () => describeDeadLetters(bench))
+    describe('delivered messages', () => describeDelivered(bench))
     describe('replaying', () => describeReplay(bench))
+    describe('replaying many', () => describeReplayAll(bench))
+    describe('discarding', () => describeDiscarding(bench))
     describe('counting', () => describeCounts(bench))
+    describe('the inbox', () => describeInbox(bench))
     describe('waking', () => describeWaking(bench))
     describe('a transaction', () => describeTransactions(bench))
     if (kind.hasSessions) {
       describe('beside an open transaction', () => {
         describeSessions(bench)
+        describeFencedSessions(bench)
         describeImpatience(bench)
       })
+      describe('the inbox beside an open transaction', () => describeInboxes(bench))
       describe('behind an open transaction', () => describeWaits(bench))
+      describe('an operation', () => describeOperationWaits(bench))
     }
     describe('an outbox', () => {
       describeOutbox(bench)

@@ -13,6 +13,12 @@ export function lastRow(output: string): Record<(typeof counts)[number], number>
   return Object.fromEntries(counts.map((name, at) => [name, numbers[at]])) as ReturnType<typeof lastRow>
 }
 
+/** What the outbox has written down of its replay by filter. */
+export function readOperation(output: string): Record<string, string> {
+  const lines = output.matchAll(/^ {2}(replayed|by|filter|operation) +(.+)$/gm)
+  return Object.fromEntries([...lines].map(([, label = '', text = '']) => [label, text]))
+}
+
 /** How many rows the verdict saw for one of its checks. */
 export function rowsOf(output: string, check: string): number | undefined {
   return readVerdict(output).find(({ title }) => title === check)?.rows

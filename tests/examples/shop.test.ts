@@ -1,7 +1,7 @@
 import { startPostgres } from '@postbox/embedded'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { failedChecks, isRow, lastRow, readVerdict, rowsOf } from './shop-output.ts'
+import { failedChecks, isRow, lastRow, readOperation, readVerdict, rowsOf } from './shop-output.ts'
 import { startShop } from './shop-process.ts'
 
 describe('a run', () => {
@@ -12,8 +12,8 @@ describe('a run', () => {
 
     const verdict = readVerdict(output)
     expect(code, output).toBe(0)
-    expect(output).toContain('All 12 checks hold.')
-    expect(verdict.map(({ mark }) => mark)).toEqual(Array(12).fill('✓'))
+    expect(output).toContain('All 13 checks hold.')
+    expect(verdict.map(({ mark }) => mark)).toEqual(Array(13).fill('✓'))
     expect(verdict.filter(({ rows }) => rows === 0).map(({ title }) => title)).toEqual([
       'the outbox is empty, and so are the dead letters',
     ])
@@ -25,16 +25,36 @@ describe('a run', () => {
     const { output } = await shop.ended
 
     const row = lastRow(output)
+    const held = rowsOf(output, 'every parcel the storm held was dead, then replayed') ?? 0
+    const misaddressed = rowsOf(output, 'every wrong address was dead, then mended and shipped') ?? 0
     expect(row, output).toEqual({
-      retried: rowsOf(output, 'every parcel that was refused was shipped later'),
+      // What the storm held was tried again twice, and then dead.
+      retried: (rowsOf(output, 'every parcel that was refused was shipped later') ?? 0) + 2 * held,
       waiting: 0,
-      died: rowsOf(output, 'every wrong address was dead, then mended and shipped'),
+      died: misaddressed + held,
       replayed: row.died,
       cancelled: rowsOf(output, 'no invoice paid in time has a reminder'),
       fired: rowsOf(output, 'every invoice not paid in time has one reminder'),
     })
     expect(Math.min(row.retried, row.died, row.cancelled, row.fired), output).toBeGreaterThan(0)
     expect(output).not.toContain('[postbox]')
+  })
+
+  test('ends with a replay by filter: a dry run, then for real, at a pace, by somebody, and no dead letter is left', async () => {
+    await using shop = await startShop(['--for', '1s'])
+
+    const { output } = await shop.ended
+
+    const held = rowsOf(output, 'every parcel the storm held was dead, then replayed') ?? 0
+    expect(held, output).toBeGreaterThan(0)
+    expect(output).toContain(`A dry run finds what died of it: ${held} orders, retry_terminal.`)
+    expect(output).toMatch(new RegExp(`^Replayed ${held} by filter: \\d+ a second are due\\.$`, 'm'))
+    expect(readOperation(output)).toEqual({
+      replayed: expect.stringMatching(new RegExp(`^${held} by filter, \\d+ a second; dead letters left: 0$`)),
+      by: 'harbour-master@example.com',
+      filter: expect.stringContaining('"search":"NoFerry"'),
+      operation: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    })
   })
 
   test('however short shows every check something to look at', async () => {
@@ -66,7 +86,7 @@ describe('the verdict', () => {
       'every order has exactly one shipment',
       'every shipment was announced by exactly one e-mail',
     ])
-    expect(output).toContain('2 of 12 checks failed.')
+    expect(output).toContain('2 of 13 checks failed.')
     expect(output).toMatch(/^Sabotaged by lose-shipment: shipments of kites vanish\.$/m)
     expect(code).toBe(1)
   })
@@ -108,7 +128,7 @@ describe('a signal', () => {
 
       expect(code, output).toBe(0)
       expect(output).toContain('The shop closes')
-      expect(output).toContain('All 12 checks hold.')
+      expect(output).toContain('All 13 checks hold.')
       expect(isRunning(serverPid)).toBe(false)
       expect(await shop.dataDirectories()).toEqual([])
     })

@@ -1,7 +1,7 @@
 import { startPostgres } from '@postbox/embedded'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { wrongAddress } from '../../examples/shop/src/addresses.ts'
+import { islandAddress, wrongAddress } from '../../examples/shop/src/addresses.ts'
 import { createTables } from '../../examples/shop/src/tables.ts'
 import { runChecks } from '../../examples/shop/src/verdict.ts'
 
@@ -10,22 +10,27 @@ let pool: pg.Pool
 
 const refused = '00000000-0000-4000-8000-000000000003'
 const misaddressed = '00000000-0000-4000-8000-000000000004'
+const stormbound = '00000000-0000-4000-8000-000000000005'
 
 // Order 1 is delivered, its coupon too, and its invoice was paid in time; order 2 was declined. Order 3: its coupon was
 // withdrawn, the carrier took it at the second attempt, and its invoice was not paid. Order 4 had a wrong address.
+// Order 5 was for the island: given up in the storm at the third attempt, and shipped at the first one after its replay.
 const goodBooks = `
   insert into orders (id, customer, item, address) overriding system value
-  values (1, 'ada', 'kite', 'here'), (3, 'ada', 'atlas', 'here'), (4, 'ada', 'atlas', '${wrongAddress}');
+  values (1, 'ada', 'kite', 'here'), (3, 'ada', 'atlas', 'here'), (4, 'ada', 'atlas', '${wrongAddress}'),
+         (5, 'ada', 'atlas', '${islandAddress}');
   insert into coupons values ('kept', 1);
   insert into declined values (2);
   insert into withdrawn_coupons values ('withdrawn');
   insert into invoices values (1, true), (3, null);
   insert into refusals values ('${refused}', 1);
   insert into corrections values (4, 'there', '${misaddressed}');
+  insert into stormbound select '${stormbound}', 5, attempt from generate_series(1, 3) as attempt;
   insert into shipments values
     (gen_random_uuid(), 1, 'kite', 'here', 1),
     ('${refused}', 3, 'atlas', 'here', 2),
-    ('${misaddressed}', 4, 'atlas', 'there', 1);
+    ('${misaddressed}', 4, 'atlas', 'there', 1),
+    ('${stormbound}', 5, 'atlas', '${islandAddress}', 1);
   insert into emails_sent
   select gen_random_uuid(), id, 'ada', about from orders, unnest(array['order', 'shipment']) as about;
   ${email(1, 'coupon', 'kept')};
@@ -55,7 +60,7 @@ test('good books pass every check', async () => {
   const checks = await runChecks(pool)
 
   expect(checks.filter(({ wrong }) => wrong > 0)).toEqual([])
-  expect(checks.map(({ rows }) => rows)).toEqual([3, 3, 3, 1, 1, 1, 11, 1, 1, 1, 1, 0])
+  expect(checks.map(({ rows }) => rows)).toEqual([4, 4, 4, 1, 1, 1, 14, 1, 1, 1, 1, 1, 0])
 })
 
 const oneShipment = 'every order has exactly one shipment'
@@ -67,6 +72,7 @@ const notWithdrawn = 'no coupon rolled back to its savepoint was e-mailed'
 const notInvented = 'nothing was delivered that was not ordered'
 const shippedLater = 'every parcel that was refused was shipped later'
 const mended = 'every wrong address was dead, then mended and shipped'
+const replayed = 'every parcel the storm held was dead, then replayed'
 const oneReminder = 'every invoice not paid in time has one reminder'
 const noReminder = 'no invoice paid in time has a reminder'
 const empty = 'the outbox is empty, and so are the dead letters'
@@ -104,6 +110,17 @@ test.each([
     'a dead letter replayed as another message',
     'update corrections set message_id = gen_random_uuid()',
     [mended],
+  ],
+  ['a parcel that the storm held and nobody gave up', 'delete from stormbound where attempt = 3', [replayed]],
+  [
+    'a parcel shipped at the attempt that the storm refused',
+    'update shipments set attempt = 3 where order_id = 5',
+    [replayed],
+  ],
+  [
+    'a parcel of the island replayed as another message',
+    'update shipments set message_id = gen_random_uuid() where order_id = 5',
+    [replayed],
   ],
   ['a lost reminder', "delete from emails_sent where about = 'reminder'", [oneReminder]],
   ['a second reminder', email(3, 'reminder'), [oneReminder]],

@@ -44,7 +44,8 @@ describe('a burial', () => {
     const names = resolveNames({ schema: database.schema, table: 'outbox' })
     const lane = createLane({ database: recogniseDatabase(pool)!, statementTimeoutMs: 10_000 })
     const shared = { lane, names, clock: systemClock, teller }
-    const rules = { wake: 'always', deadLetters: 'table', giveUp: new AbortController().signal } as const
+    const modes = { deadLetters: 'table', delivered: 'delete' } as const
+    const rules = { wake: 'always', ...modes, giveUp: new AbortController().signal } as const
     const settler = createSettler({ ...shared, ...rules, changed: () => {} })
     onTestFinished(async () => {
       await lane.close()

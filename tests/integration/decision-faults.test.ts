@@ -108,26 +108,31 @@ test('a login that is refused for a while loses no acknowledgement', async () =>
   expect(outbox.told.of('settle_failed').every(({ delayMs }) => delayMs !== null)).toBe(true)
 })
 
-test('a burial whose answer was lost is told as dead, once', async () => {
-  let isFirst = true
-  const failpoint = {
-    async reach(name: FailpointName): Promise<void> {
-      if (name !== 'after_flush' || !isFirst) return
-      isFirst = false
-      throw Object.assign(new Error('connection lost'), { code: '08006' })
-    },
-  }
-  const outbox = outboxOf(inside({ failpoint }))
-  outbox.subscribe('orders', (_, { reject }) => reject('no'))
-  await outbox.publishNow('orders', 1)
-  await using running = await outbox.start()
-  await outbox.told.first('dead')
-  await running.stop()
+test.each(['table', 'in-place'] as const)(
+  'a burial whose answer was lost is told as dead, once (%s)',
+  async (deadLetters) => {
+    let isFirst = true
+    const failpoint = {
+      async reach(name: FailpointName): Promise<void> {
+        if (name !== 'after_flush' || !isFirst) return
+        isFirst = false
+        throw Object.assign(new Error('connection lost'), { code: '08006' })
+      },
+    }
+    const outbox = outboxOf({ ...inside({ failpoint }), deadLetters })
+    outbox.subscribe('orders', (_, { reject }) => reject('no'))
+    await outbox.publishNow('orders', 1)
+    await using running = await outbox.start()
+    await outbox.told.first('dead')
+    await running.stop()
 
-  expect(await dead()).toHaveLength(1)
-  expect(outbox.told.of('dead')).toHaveLength(1)
-  expect(outbox.told.of('lease_lost')).toEqual([])
-})
+    expect([await dead(), await messages()].map(({ length }) => length)).toEqual(
+      deadLetters === 'table' ? [1, 0] : [0, 1],
+    )
+    expect(outbox.told.of('dead')).toHaveLength(1)
+    expect(outbox.told.of('lease_lost')).toEqual([])
+  },
+)
 
 test('a message that this process lost and claimed again is acknowledged once, and publishes once', async () => {
   const renewals = signal('leave to renew')

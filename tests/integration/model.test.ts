@@ -23,6 +23,23 @@ describe('in any sequence of commands', () => {
   )
 })
 
+describe('in any sequence of commands, with dead letters kept in place and delivered messages kept', () => {
+  const check = useModel([memoryStore, serverStore], { deadLetters: 'in-place', delivered: 'table' })
+
+  test(
+    'Postgres and the memory store answer as the model does, and every delivered message is kept once',
+    async () => {
+      const checked = await check({ ...options, sequences: 250 })
+
+      console.log(lineOf(checked))
+      // Nothing is moved, so nothing comes back from there.
+      const unseen = ['bury', 'bury refused', 'replayed from the dead letters']
+      if (!checked.isRepeated) expect(rareEffects(checked, 1, unseen)).toEqual([])
+    },
+    timeoutMs,
+  )
+})
+
 describe('in any sequence of commands, in the process itself', () => {
   const check = useModel([pgliteStore])
 

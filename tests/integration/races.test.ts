@@ -60,6 +60,7 @@ function settlerOf({ lane, names, clock }: Worker) {
     teller,
     wake: 'poll',
     deadLetters: 'table',
+    delivered: 'delete',
     giveUp: new AbortController().signal,
     changed: () => {},
   })

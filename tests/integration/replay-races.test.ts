@@ -6,6 +6,7 @@ import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import { useDatabase } from '../support/database.ts'
 import { layDown, type Place } from '../support/dead-letters.ts'
+import { callReplay, replayer, resultOf, type Way, ways } from '../support/replayers.ts'
 import { withSettings } from '../support/sessions.ts'
 import { eventually } from '../support/signals.ts'
 
@@ -33,16 +34,17 @@ async function begin(): Promise<pg.PoolClient> {
   return client
 }
 
-/** The statement of a replay, in a transaction that stays open. */
-async function replayIn(client: pg.PoolClient, id: string): Promise<string> {
+/** A replay in a transaction that stays open. */
+async function replayIn(client: pg.ClientBase, id: string, way: Way = 'deadLetters.replay'): Promise<string> {
+  if (way === 'the SQL function') return (await client.query(callReplay, [id, null, 'ann'])).rows[0].answer
   const rules = { by: 'ann', generation: null, delayMs: 0, historyLimit: 20, wake: 'quiet' } as const
   const { text, values } = replayDeadLetter(names, { id, ...rules })
   const { rows } = await client.query(text, [...values])
   return rows[0].answer
 }
 
-/** Another operator, with a client of his own, whose transactions are of this isolation unless told otherwise. */
-function operator(isolation: string): (id: string) => Promise<ReplayResult> {
+/** Another operator, with a client of his own, whose transactions are of this isolation unless told otherwise: he tells, or the library. */
+function operator(isolation: string, way: Way = 'deadLetters.replay'): (id: string) => Promise<ReplayResult> {
   const settings = { default_transaction_isolation: isolation }
   const own = database.pool({ connectionString: withSettings(database.url, settings) })
   onTestFinished(() => own.end())
@@ -63,6 +65,14 @@ function operator(isolation: string): (id: string) => Promise<ReplayResult> {
     } finally {
       client.release()
     }
+  }
+  if (way === 'the SQL function') {
+    return (id) =>
+      transaction(async (tx) => {
+        await tx.query('set transaction isolation level read committed', [])
+        const [row] = await tx.query(callReplay, [id, null, 'ben'])
+        return resultOf((row as { answer: string }).answer)
+      })
   }
   const outbox = createOutbox({
     database: { query: queryOf(own), transaction },
@@ -93,17 +103,16 @@ const armed = `insert into outbox (id, queue, body, timer_id, due_at) values (ge
 
 describe.each(
   (['moved', 'quarantined'] as const).flatMap((place) =>
-    ['read committed', 'repeatable read', 'serializable'].map((isolation): [Place, string] => [
-      place,
-      isolation,
-    ]),
+    ['read committed', 'repeatable read', 'serializable'].flatMap((isolation) =>
+      ways.map((way): [Place, string, Way] => [place, isolation, way]),
+    ),
   ),
-)('a dead letter that was %s, where transactions are %s by default', (place, isolation) => {
+)('a dead letter that was %s, where transactions are %s by default, by %s', (place, isolation, way) => {
   test('is replayed by one of two operators, and the other is told (X-14)', async () => {
     const [id] = await layDown(database, place, [{}])
-    const ben = operator(isolation)
+    const ben = operator(isolation, way)
     const ann = await begin()
-    const first = await replayIn(ann, id!)
+    const first = await replayIn(ann, id!, way)
 
     const second = ben(id!)
     await somebodyWaits()
@@ -119,9 +128,9 @@ describe.each(
 
   test('is replayed by the second operator when the first one rolls back', async () => {
     const [id] = await layDown(database, place, [{}])
-    const ben = operator(isolation)
+    const ben = operator(isolation, way)
     const ann = await begin()
-    await replayIn(ann, id!)
+    await replayIn(ann, id!, way)
 
     const second = ben(id!)
     await somebodyWaits()
@@ -135,7 +144,7 @@ describe.each(
 
   test('stays where it is when a timer of its name, armed meanwhile, is committed', async () => {
     const [id] = await layDown(database, place, [{ timer: 't' }])
-    const ben = operator(isolation)
+    const ben = operator(isolation, way)
     const arming = await begin()
     await arming.query(armed)
 
@@ -151,7 +160,7 @@ describe.each(
 
   test('is replayed with its name when a timer of that name, armed meanwhile, is rolled back', async () => {
     const [id] = await layDown(database, place, [{ timer: 't' }])
-    const ben = operator(isolation)
+    const ben = operator(isolation, way)
     const arming = await begin()
     await arming.query(armed)
 
@@ -165,16 +174,20 @@ describe.each(
   })
 })
 
-test.each([['moved'], ['quarantined']] as const)(
-  'a replay that is rolled back leaves everything as it was (%s)',
-  async (place) => {
+const placesAndWays = (['moved', 'quarantined'] as const).flatMap((place) =>
+  ways.map((way): [Place, Way] => [place, way]),
+)
+
+test.each(placesAndWays)(
+  'a replay that is rolled back leaves everything as it was (%s, by %s)',
+  async (place, way) => {
     const everything = (): Promise<unknown> =>
       Promise.all([database.query('select * from outbox'), database.query('select * from outbox_dead')])
     const [id] = await layDown(database, place, [{ timer: 't', last_error: 'no' }])
     const before = await everything()
     const ann = await begin()
 
-    await replayIn(ann, id!)
+    await replayIn(ann, id!, way)
     await ann.query('rollback')
 
     expect(await everything()).toEqual(before)
@@ -187,25 +200,52 @@ test('of twenty operators at once one replays each dead letter, and nobody gets 
     ...(await layDown(database, 'quarantined', [{ timer: 'b' }, {}])),
   ]
   const { deadLetters } = createOutbox({ database: pool, schema: database.schema, logger: false })
-  const ben = (id: string): Promise<ReplayResult> => deadLetters.replay(id, { by: 'ben' })
+  // Half of them by either way.
+  const replays = ways.map((way) => replayer(way, deadLetters, pool))
+  const one = (id: string, n: number): Promise<ReplayResult> => replays[n % 2]!(id, { by: 'ben' })
 
-  const results = await Promise.all(ids.map((id) => Promise.all(Array.from({ length: 20 }, () => ben(id)))))
+  const results = await Promise.all(
+    ids.map((id) => Promise.all(Array.from({ length: 20 }, (_, n) => one(id, n)))),
+  )
 
   expect(results.map((ofOne) => ofOne.filter(({ replayed }) => replayed).length)).toEqual([1, 1, 1, 1])
   expect(await messages()).toHaveLength(4)
   expect(await deadCount()).toBe(0)
 })
 
-test('of two dead letters with one timer name, replayed at once, one is replayed and the other stays', async () => {
-  const [moved] = await layDown(database, 'moved', [{ timer: 't' }])
-  const [quarantined] = await layDown(database, 'quarantined', [{ timer: 't' }])
-  const ben = operator('read committed')
-  const ann = await begin()
-  await replayIn(ann, moved!)
+test.each(ways)(
+  'of two dead letters with one timer name, replayed at once, one is replayed and the other stays (%s)',
+  async (way) => {
+    const [moved] = await layDown(database, 'moved', [{ timer: 't' }])
+    const [quarantined] = await layDown(database, 'quarantined', [{ timer: 't' }])
+    const ben = operator('read committed', way)
+    const ann = await begin()
+    await replayIn(ann, moved!, way)
 
-  const replay = ben(quarantined!)
-  await somebodyWaits()
-  await ann.query('commit')
+    const replay = ben(quarantined!)
+    await somebodyWaits()
+    await ann.query('commit')
 
-  expect(await replay).toEqual({ replayed: false, because: 'timer_conflict' })
-})
+    expect(await replay).toEqual({ replayed: false, because: 'timer_conflict' })
+  },
+)
+
+// Whoever asks for a snapshot that nobody changes gets what Postgres answers then: try again.
+test.each(placesAndWays.filter(([, way]) => way === 'the SQL function'))(
+  'in a repeatable read transaction the second of two operators is told to try again, and changes nothing (%s, by %s)',
+  async (place, way) => {
+    const [id] = await layDown(database, place, [{}])
+    const ann = await begin()
+    const ben = await database.client()
+    onTestFinished(() => ben.end())
+    await ben.query('begin isolation level repeatable read')
+    await replayIn(ann, id!, way)
+
+    const second = expect(replayIn(ben, id!, way)).rejects.toMatchObject({ code: '40001' })
+    await somebodyWaits()
+    await ann.query('commit')
+
+    await second
+    expect(await messages()).toMatchObject([{ id, failure_history: { cycles: [{ replayedBy: 'ann' }] } }])
+  },
+)

@@ -4,7 +4,8 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { useDatabase } from '../support/database.ts'
 import { type Letter, layDown, type Place } from '../support/dead-letters.ts'
-import { collector } from '../support/signals.ts'
+import { type Replayer, replayer, type Way, ways } from '../support/replayers.ts'
+import { type Collector, collector } from '../support/signals.ts'
 
 const database = useDatabase()
 const { channel } = resolveNames({ schema: database.schema, table: 'outbox' })
@@ -27,6 +28,16 @@ beforeEach(async () => {
 
 function outboxOf(options: object = {}): Outbox {
   return createOutbox({ database: pool, schema: database.schema, logger: false, ...options })
+}
+
+/** What is notified from now on. */
+async function listening(): Promise<Collector<string>> {
+  const listener = await database.client()
+  onTestFinished(() => listener.end())
+  const heard = collector<string>('notifications')
+  listener.on('notification', ({ payload }) => heard.add(payload ?? ''))
+  await listener.query(`listen "${channel}"`)
+  return heard
 }
 
 interface Row {
@@ -62,12 +73,15 @@ const full = {
 
 const by = 'ann'
 const places: readonly [Place][] = [['moved'], ['quarantined']]
+const placesAndWays = places.flatMap(([place]) => ways.map((way): [Place, Way] => [place, way]))
 
-describe.each(places)('replay of a dead letter that was %s', (place) => {
+describe.each(placesAndWays)('replay of a dead letter that was %s, by %s', (place, way) => {
+  const replay: Replayer = (id, options) => replayer(way, deadLetters, pool)(id, options)
+
   test('keeps what the message is, and forgets what became of it (X-13)', async () => {
     await layDown(database, place, [full])
 
-    const result = await deadLetters.replay(id.toUpperCase(), { by })
+    const result = await replay(id.toUpperCase(), { by })
 
     const [message, ...others] = await rowsOf('outbox')
     expect(result).toEqual({ replayed: true })
@@ -100,7 +114,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     const failure_history = { dropped: 0, cycles: [{ attempts: 1, reason: 'before' }] }
     await layDown(database, place, [{ ...full, failure_history }])
 
-    await deadLetters.replay(id, { by: "o'ann \u{1f4a5}", generation: 10 })
+    await replay(id, { by: "o'ann \u{1f4a5}", generation: 10 })
 
     const [row] = await database.query<Row>(
       `select failure_history, to_char(now() at time zone 'UTC', 'YYYY-MM-DD') as today from outbox`,
@@ -117,6 +131,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
       replayedBy: "o'ann \u{1f4a5}",
       generationBefore: 9,
       generationAfter: 10,
+      operation: null,
     }
     expect(row!['failure_history']).toEqual({ dropped: 0, cycles: [failure_history.cycles[0], finished] })
   })
@@ -125,7 +140,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     const cycles = Array.from({ length: 20 }, (_, n) => ({ reason: `cycle ${n}` }))
     await layDown(database, place, [{ ...full, failure_history: { dropped: 4, cycles } }])
 
-    await deadLetters.replay(id, { by })
+    await replay(id, { by })
 
     const [row] = await rowsOf('outbox')
     const { dropped, cycles: kept } = row!['failure_history'] as {
@@ -144,7 +159,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     async (failure_history) => {
       await layDown(database, place, [{ ...full, failure_history }])
 
-      expect(await deadLetters.replay(id, { by })).toEqual({ replayed: true })
+      expect(await replay(id, { by })).toEqual({ replayed: true })
       const [row] = await rowsOf('outbox')
       expect(row).toMatchObject({ failure_history: { dropped: 0, cycles: [{ replayedBy: by }] } })
     },
@@ -152,7 +167,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
 
   test('of one that dies again is listed with its history, in dates', async () => {
     await layDown(database, place, [full])
-    await deadLetters.replay(id, { by })
+    await replay(id, { by })
     const [row] = await rowsOf('outbox')
     await database.query('delete from outbox')
     await layDown(database, place, [{ ...full, timer: 'x', failure_history: row!['failure_history'] }])
@@ -174,6 +189,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
           replayedBy: by,
           generationBefore: 9,
           generationAfter: 9,
+          operation: null,
         },
       ],
     })
@@ -187,20 +203,9 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
   ])('of generation %s, told %s, is of generation %s', async (before, given, after) => {
     const [one] = await layDown(database, place, [before === undefined ? {} : { generation: before }])
 
-    await deadLetters.replay(one!, given === undefined ? { by } : { by, generation: given })
+    await replay(one!, given === undefined ? { by } : { by, generation: given })
 
     expect(await rowsOf('outbox')).toMatchObject([{ generation: after }])
-  })
-
-  test('is due when the delay has passed, by the clock of the database', async () => {
-    await layDown(database, place, [full])
-
-    await deadLetters.replay(id, { by, delayMs: 3_600_000 })
-
-    const [row] = await database.query<Row>(
-      `select due_at > now() + interval '59 minutes' and due_at <= now() + interval '1 hour' as is_in_an_hour from outbox`,
-    )
-    expect(row).toEqual({ is_in_an_hour: true })
   })
 
   test('changes nothing while a timer of the same name waits, and says so', async () => {
@@ -208,7 +213,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     await outbox.publishNow('orders', 'new', { timerId: 't 1', delayMs: 3_600_000 })
     const before = await both()
 
-    const result = await deadLetters.replay(id, { by })
+    const result = await replay(id, { by })
 
     expect(result).toEqual({ replayed: false, because: 'timer_conflict' })
     expect(await both()).toEqual(before)
@@ -219,7 +224,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     // Of the same name, but of another queue.
     await outbox.publishNow('emails', 'new', { timerId: 't 1', delayMs: 3_600_000 })
 
-    const result = await deadLetters.replay(id, { by, delayMs: 3_600_000 })
+    const result = await replay(id, { by })
 
     expect(result).toEqual({ replayed: true })
     expect(await outbox.publishNow('orders', 'new', { timerId: 't 1', delayMs: 3_600_000 })).toBeNull()
@@ -227,9 +232,9 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
 
   test('is told that there is nothing the second time', async () => {
     await layDown(database, place, [full])
-    await deadLetters.replay(id, { by })
+    await replay(id, { by })
 
-    expect(await deadLetters.replay(id, { by })).toEqual({ replayed: false, because: 'not_found' })
+    expect(await replay(id, { by })).toEqual({ replayed: false, because: 'not_found' })
     expect(await rowsOf('outbox')).toHaveLength(1)
   })
 
@@ -240,7 +245,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
       full,
     ])
 
-    await deadLetters.replay(id, { by })
+    await replay(id, { by })
 
     const left = (await deadLetters.list()).items
     expect(left.map((letter) => letter.id).sort()).toEqual([id, other].sort())
@@ -250,28 +255,6 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     })
   })
 
-  test.each([
-    ['always', 0, ['orders']],
-    ['always', 9_000, ['orders']],
-    ['always', 20_000, []],
-    ['poll', 0, []],
-    // Nobody sleeps: whoever is awake finds it.
-    ['quiet', 0, []],
-  ] as const)('with wake %j and a delay of %i ms tells %j', async (wake, delayMs, told) => {
-    const listener = await database.client()
-    onTestFinished(() => listener.end())
-    const heard = collector<string>('notifications')
-    listener.on('notification', ({ payload }) => heard.add(payload ?? ''))
-    await listener.query(`listen "${channel}"`)
-    await layDown(database, place, [full])
-
-    await outboxOf({ wake }).deadLetters.replay(id, { by, delayMs })
-    await database.query(`select pg_notify($1, 'the end')`, [channel])
-
-    await heard.find((payload) => payload === 'the end')
-    expect(heard.all).toEqual([...told, 'the end'])
-  })
-
   test('is delivered again, as if for the first time', async () => {
     const messages = collector<unknown>('messages')
     const consumer = outboxOf()
@@ -279,7 +262,7 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
     await layDown(database, place, [full])
     await using _running = await consumer.start()
 
-    await consumer.deadLetters.replay(id, { by })
+    await replay(id, { by })
 
     const [message] = await messages.take(1)
     expect(message).toMatchObject({
@@ -294,29 +277,76 @@ describe.each(places)('replay of a dead letter that was %s', (place) => {
   })
 })
 
-test('a moved one comes to the end of its queue, a quarantined one is due where it lies', async () => {
-  const [quarantined] = await layDown(database, 'quarantined', [{}])
-  await database.query(`insert into outbox (id, queue, body) values (gen_random_uuid(), 'orders', '1')`)
-  const [moved] = await layDown(database, 'moved', [{}])
+describe.each(places)('replay of a dead letter that was %s', (place) => {
+  test('is due when the delay has passed, by the clock of the database', async () => {
+    await layDown(database, place, [full])
 
-  await deadLetters.replay(moved!, { by })
-  await deadLetters.replay(quarantined!, { by })
+    await deadLetters.replay(id, { by, delayMs: 3_600_000 })
 
-  const rows = await database.query<Row>(
-    'select seq, id, due_at <= clock_timestamp() as is_due from outbox order by seq',
-  )
-  expect(rows).toEqual([
-    { seq: '100', id: quarantined, is_due: true },
-    { seq: '101', id: expect.any(String), is_due: null },
-    { seq: '102', id: moved, is_due: null },
-  ])
+    const [row] = await database.query<Row>(
+      `select due_at > now() + interval '59 minutes' and due_at <= now() + interval '1 hour' as is_in_an_hour from outbox`,
+    )
+    expect(row).toEqual({ is_in_an_hour: true })
+  })
+
+  test.each([
+    ['always', 0, ['orders']],
+    ['always', 9_000, ['orders']],
+    ['always', 20_000, []],
+    ['poll', 0, []],
+    // Nobody sleeps: whoever is awake finds it.
+    ['quiet', 0, []],
+  ] as const)('with wake %j and a delay of %i ms tells %j', async (wake, delayMs, told) => {
+    const heard = await listening()
+    await layDown(database, place, [full])
+
+    await outboxOf({ wake }).deadLetters.replay(id, { by, delayMs })
+    await database.query(`select pg_notify($1, 'the end')`, [channel])
+
+    await heard.find((payload) => payload === 'the end')
+    expect(heard.all).toEqual([...told, 'the end'])
+  })
+
+  test('by the SQL function tells its queue whatever the option is: the function does not know it', async () => {
+    const heard = await listening()
+    await layDown(database, place, [full])
+
+    await replayer('the SQL function', deadLetters, pool)(id, { by })
+    await database.query(`select pg_notify($1, 'the end')`, [channel])
+
+    await heard.find((payload) => payload === 'the end')
+    expect(heard.all).toEqual(['orders', 'the end'])
+  })
 })
 
-test('an id that lives, or that nobody knows, is not found', async () => {
+test.each(ways)(
+  'a moved one comes to the end of its queue, a quarantined one is due where it lies (%s)',
+  async (way) => {
+    const replay = replayer(way, deadLetters, pool)
+    const [quarantined] = await layDown(database, 'quarantined', [{}])
+    await database.query(`insert into outbox (id, queue, body) values (gen_random_uuid(), 'orders', '1')`)
+    const [moved] = await layDown(database, 'moved', [{}])
+
+    await replay(moved!, { by })
+    await replay(quarantined!, { by })
+
+    const rows = await database.query<Row>(
+      'select seq, id, due_at <= clock_timestamp() as is_due from outbox order by seq',
+    )
+    expect(rows).toEqual([
+      { seq: '100', id: quarantined, is_due: true },
+      { seq: '101', id: expect.any(String), is_due: null },
+      { seq: '102', id: moved, is_due: null },
+    ])
+  },
+)
+
+test.each(ways)('an id that lives, or that nobody knows, is not found (%s)', async (way) => {
+  const replay = replayer(way, deadLetters, pool)
   await database.query(`insert into outbox (id, queue, body) values ($1, 'orders', '1')`, [id])
   const before = await both()
 
-  const result = await deadLetters.replay(id, { by })
+  const result = await replay(id, { by })
 
   expect(result).toEqual({ replayed: false, because: 'not_found' })
   expect(await both()).toEqual(before)

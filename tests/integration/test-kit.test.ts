@@ -10,7 +10,8 @@ const database = useDatabase()
 describe('an outbox on Postgres', () => {
   beforeEach(async () => {
     await database.query(
-      'drop table if exists outbox, outbox_dead, outbox_handled, outbox_queues, outbox_meta',
+      `drop table if exists outbox, outbox_dead, outbox_delivered, outbox_handled, outbox_queues, outbox_operations, outbox_meta cascade;
+       drop function if exists outbox_replay`,
     )
   })
 

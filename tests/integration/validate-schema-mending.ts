@@ -1,8 +1,13 @@
-import { type Outbox, OutboxError, type SchemaDifference, type SchemaDriftError } from 'postbox'
+import { OutboxError, type SchemaDifference, type SchemaDriftError } from 'postbox'
 import type { Query } from './validate-schema-objects.ts'
 
+/** An outbox, or what it asks. */
+export interface Validated {
+  validateSchema(): Promise<void>
+}
+
 /** What `validateSchema` rejects with, when it is about drift; null: all is well. */
-export async function driftOf(outbox: Outbox): Promise<SchemaDriftError | null> {
+export async function driftOf(outbox: Validated): Promise<SchemaDriftError | null> {
   try {
     await outbox.validateSchema()
     return null
@@ -12,7 +17,7 @@ export async function driftOf(outbox: Outbox): Promise<SchemaDriftError | null> 
   }
 }
 
-export async function differencesOf(outbox: Outbox): Promise<readonly SchemaDifference[]> {
+export async function differencesOf(outbox: Validated): Promise<readonly SchemaDifference[]> {
   return (await driftOf(outbox))?.differences ?? []
 }
 

@@ -6,15 +6,8 @@ import type {
   SchemaObjects,
   StorageObject,
 } from './validate-schema-objects.ts'
-
-export interface Mutation {
-  /** Of the object that is spoilt: `column outbox.body`. */
-  readonly touches: string
-  readonly kind: string
-  readonly sql: string
-  /** What the error must name. */
-  readonly object: string
-}
+import { each, type InSchema, type Mutation, type Sql } from './validate-schema-spoiling.ts'
+import { ofFunction, ofView } from './validate-schema-surface.ts'
 
 /** What must be tried on an object, by what it is. */
 export function kindsFor(object: string): readonly string[] {
@@ -42,6 +35,21 @@ const kindsByType: Readonly<Record<string, readonly string[]>> = {
     'name',
   ],
   index: ['drop', 'keys', 'order', 'uniqueness', 'predicate', 'validity'],
+  view: ['drop', 'definition', 'columns', 'rights', 'kind'],
+  function: [
+    'drop',
+    'argument names',
+    'argument types',
+    'result',
+    'language',
+    'body',
+    'rights',
+    'settings',
+    'volatility',
+    'parallel safety',
+    'strictness',
+    'public',
+  ],
 }
 
 /** Costs, and how high a threshold is, are the owner's choice. */
@@ -60,18 +68,9 @@ export function mutationsOf(schema: string, objects: SchemaObjects): readonly Mu
     ...objects.checks.flatMap((check) => ofCheck(inSchema, check)),
     ...objects.indexes.flatMap((index) => ofIndex(inSchema, index)),
     ...objects.storage.flatMap((parameter) => ofStorage(inSchema, parameter)),
+    ...objects.views.flatMap((view) => ofView(inSchema, view)),
+    ...objects.functions.flatMap((one) => ofFunction(inSchema, one)),
   ]
-}
-
-interface InSchema {
-  within(name: string): string
-  readonly objects: SchemaObjects
-}
-
-type Sql = Readonly<Record<string, string>>
-
-function each(touches: string, object: string, sql: Sql): Mutation[] {
-  return Object.entries(sql).map(([kind, text]) => ({ touches, kind, sql: text, object }))
 }
 
 function ofTable({ within }: InSchema, table: string): Mutation[] {
@@ -112,13 +111,15 @@ function ofColumn(inSchema: InSchema, column: ColumnObject): Mutation[] {
   const other = otherTypes[type] ?? 'unknown'
   const alterColumn = `${alter} alter column ${name}`
   const setDefault = `${alterColumn} set default ${otherValues[type]}`
+  // What a view reads cannot be altered.
+  const retype = inSchema.objects.views.map((view) => `drop view if exists ${inSchema.within(view.name)}; `)
   return [
     ...each(`column ${table}.${name}`, object, {
       drop: `${alter} drop column ${name} cascade`,
-      type: `${alterColumn} type ${other} using ${name}::${other}`,
+      type: `${retype}${alterColumn} type ${other} using ${name}::${other}`,
       nullability: nullability(inSchema, column),
       ...(column.isNumbered ? {} : { 'default of its own': setDefault }),
-      ...(column.isBytewise ? { collation: `${alterColumn} type text collate "POSIX"` } : {}),
+      ...(column.isBytewise ? { collation: `${retype}${alterColumn} type text collate "POSIX"` } : {}),
     }),
     ...(column.hasDefault
       ? each(`default value for ${table}.${name}`, object, {
@@ -188,8 +189,11 @@ function ofCheck({ within }: InSchema, { table, name, definition }: ConstraintOb
   })
 }
 
-function ofIndex({ within }: InSchema, index: IndexObject): Mutation[] {
+function ofIndex({ within, objects }: InSchema, index: IndexObject): Mutation[] {
   const { table, name, isUnique, keys, predicate } = index
+  const another = objects.columns.find(
+    (column) => column.table === table && !keys.includes(column.name) && column.type !== 'jsonb',
+  )?.name as string
   const recreate = (given: Partial<IndexObject> & { readonly include?: string }): string => {
     const made = { include: '', ...index, ...given }
     const create = `create ${made.isUnique ? 'unique ' : ''}index ${name} on ${within(table)}`
@@ -199,16 +203,16 @@ function ofIndex({ within }: InSchema, index: IndexObject): Mutation[] {
   const [first, ...rest] = keys
   return each(`index ${name}`, `index ${within(name)}`, {
     drop: `drop index ${within(name)}`,
-    keys: recreate({ keys: [...keys, 'attempts'] }),
-    'fewer keys': recreate({ keys: rest.length === 0 ? ['attempts'] : rest }),
+    keys: recreate({ keys: [...keys, another] }),
+    'fewer keys': recreate({ keys: rest.length === 0 ? [another] : rest }),
     ...(rest.length === 0 ? {} : { 'keys in another order': recreate({ keys: [...rest, `${first}`] }) }),
     'an expression': recreate({ keys: [`(${first} is null)`, ...rest] }),
-    included: recreate({ include: ' include (attempts)' }),
+    included: recreate({ include: ` include (${another})` }),
     order: recreate({ keys: [`${first} desc`, ...rest] }),
     'order of nulls': recreate({ keys: [`${first} nulls first`, ...rest] }),
     uniqueness: recreate({ isUnique: !isUnique }),
-    predicate: recreate({ predicate: predicate === null ? 'attempts > 0' : null }),
-    'other predicate': recreate({ predicate: 'attempts > 1' }),
+    predicate: recreate({ predicate: predicate === null ? `${another} is not null` : null }),
+    'other predicate': recreate({ predicate: `${another} is null` }),
     validity: `update pg_index set indisvalid = false where indexrelid = '${within(name)}'::regclass`,
   })
 }

@@ -33,6 +33,23 @@ export interface StorageObject {
   readonly value: string
 }
 
+export interface ViewObject {
+  readonly name: string
+  readonly definition: string
+  readonly columns: readonly string[]
+}
+
+export interface FunctionObject {
+  readonly name: string
+  /** As Postgres prints it, without schema. */
+  readonly identity: string
+  readonly types: string
+  readonly arguments: string
+  readonly result: string
+  /** Makes it. */
+  readonly definition: string
+}
+
 export interface SchemaObjects {
   readonly tables: readonly string[]
   readonly columns: readonly ColumnObject[]
@@ -40,6 +57,8 @@ export interface SchemaObjects {
   readonly primaryKeys: readonly (ConstraintObject & { readonly keys: readonly string[] })[]
   readonly checks: readonly ConstraintObject[]
   readonly storage: readonly StorageObject[]
+  readonly views: readonly ViewObject[]
+  readonly functions: readonly FunctionObject[]
 }
 
 export async function objectsOf(query: Query, schema: string): Promise<SchemaObjects> {
@@ -80,10 +99,20 @@ const objectsQuery = `
       select jsonb_agg(jsonb_build_object('table', relname, 'name', prefix || option_name, 'value', option_value) order by relname, prefix, option_name)
         from (select relname, '' as prefix, o.* from tables, pg_options_to_table(reloptions) o
               union all
-              select t.relname, 'toast.', o.* from tables t join pg_class c on c.oid = t.reltoastrelid, pg_options_to_table(c.reloptions) o) s)
+              select t.relname, 'toast.', o.* from tables t join pg_class c on c.oid = t.reltoastrelid, pg_options_to_table(c.reloptions) o) s),
+    'views', (
+      select jsonb_agg(jsonb_build_object(
+        'name', c.relname, 'definition', pg_get_viewdef(c.oid), 'columns',
+        (select jsonb_agg(a.attname order by a.attnum) from pg_attribute a where a.attrelid = c.oid and a.attnum > 0)) order by c.relname)
+        from pg_class c where c.relnamespace = (select oid from pg_namespace where nspname = $1) and c.relkind in ('v', 'm')),
+    'functions', (
+      select jsonb_agg(jsonb_build_object(
+        'name', p.proname, 'identity', replace((pg_identify_object('pg_proc'::regclass, p.oid, 0)).identity, $1 || '.', ''), 'types', oidvectortypes(p.proargtypes), 'arguments', pg_get_function_arguments(p.oid),
+        'result', pg_get_function_result(p.oid), 'definition', pg_get_functiondef(p.oid)) order by p.proname, p.oid)
+        from pg_proc p where p.pronamespace = (select oid from pg_namespace where nspname = $1))
   ) as objects`
 
-/** Everything that hangs on the schema, whatever it is: `function public.f()`. Without row types, TOAST tables, not-null constraints and the indexes of constraints. */
+/** Everything that hangs on the schema, whatever it is: `function public.f()`. Without row types, TOAST tables, not-null constraints, the indexes of constraints and the rules of views. */
 export async function everythingIn(query: Query, schema: string): Promise<readonly string[]> {
   const rows = await query(
     `with recursive found as (
@@ -97,6 +126,7 @@ export async function everythingIn(query: Query, schema: string): Promise<readon
       where o.identity not like 'pg\\_toast.%'
         and not exists (select 1 from pg_constraint k where f.classid = 'pg_constraint'::regclass and k.oid = f.objid and k.contype = 'n')
         and not exists (select 1 from pg_constraint k where f.classid = 'pg_class'::regclass and k.conindid = f.objid)
+        and f.classid <> 'pg_rewrite'::regclass
         and not exists (
           select 1 from pg_type t left join pg_type e on e.typarray = t.oid
            where f.classid = 'pg_type'::regclass and t.oid = f.objid and (t.typrelid <> 0 or e.typrelid <> 0))
@@ -128,6 +158,8 @@ const moreQuery = `
          (select jsonb_agg(jsonb_build_array(pg_get_indexdef(i.indexrelid), i.indisvalid)) from pg_index i
             join pg_class c on c.oid = i.indexrelid and c.relnamespace = n.oid) as definitions,
          (select jsonb_agg(jsonb_build_array(conrelid::regclass::text, case when contype <> 'n' then conname end, pg_get_constraintdef(oid)))
-            from pg_constraint where connamespace = n.oid) as constraints
+            from pg_constraint where connamespace = n.oid) as constraints,
+         (select jsonb_agg(jsonb_build_array(relname, reloptions, relacl)) from pg_class where relnamespace = n.oid and relkind <> 'r') as options,
+         (select jsonb_agg(jsonb_build_array(proname, proacl)) from pg_proc where pronamespace = n.oid) as rights
     from pg_namespace n
    where n.nspname = $1`

@@ -37,7 +37,7 @@ describe('on a server', () => {
 
   test('a schema of which one table is left is mended, each table by its own SQL', async () => {
     const outbox = await migrated('left')
-    await query('drop table left_dead, left_handled, left_queues, left_meta')
+    await query('drop table left_dead, left_handled, left_queues, left_meta cascade')
     await query('drop table "left"; create table "left" ()')
 
     expect(objects(await differencesOf(outbox))).toEqual(
@@ -48,8 +48,9 @@ describe('on a server', () => {
   })
 
   describe('an earlier version', () => {
-    const makeOlder = `drop index older_dead_failed; alter table older drop column fired_timer_id;
-                       delete from older_meta where version > 1`
+    const makeOlder = `drop function older_replay; drop view older_status; drop table if exists older_delivered, older_operations;
+                       drop index older_dead_failed, older_failed_at, older_failed_queue, older_handled_at;
+                       alter table older drop column fired_timer_id; delete from older_meta where version > 1`
 
     test.each([
       ['as it was', makeOlder],
@@ -104,12 +105,17 @@ describe('on a server', () => {
 
   test('dead letters that are discarded need no table', async () => {
     const outbox = await migrated('discarding', { deadLetters: 'discard' })
-    await query('drop table discarding_dead')
+    // The view shows them, and is made again without.
+    await query('drop table discarding_dead cascade')
+    expect(objects(await differencesOf(outbox))).toEqual([`view ${named('discarding_status')}`])
+    await mend(query, await differencesOf(outbox))
 
     expect(await differencesOf(outbox)).toEqual([])
     expect(objects(await differencesOf(outboxOn('discarding')))).toEqual([
       `table ${named('discarding_dead')}`,
+      `view ${named('discarding_status')}`,
     ])
+    await proveMended(outboxOn('discarding'))
   })
 
   test('autovacuum is not looked at when it is left to the server', async () => {
@@ -121,7 +127,7 @@ describe('on a server', () => {
     expect((await differencesOf(outbox)).every(({ object }) => /autovacuum/.test(object))).toBe(true)
     await query('alter table served set (fillfactor = 100)')
     await expect(outbox.validateSchema({ autovacuum: false })).rejects.toThrow(/fillfactor/)
-    await query('drop table served')
+    await query('drop table served cascade')
     await expect(outbox.validateSchema({ autovacuum: false })).rejects.toThrow(
       /create table .*\n(?:.*\n)*.*with \(fillfactor = 45, vacuum_truncate = off\)/,
     )
@@ -147,11 +153,14 @@ describe('on a server', () => {
     )
     await query(`alter table ${quoted}."Dead ""ones""" drop constraint "Dead ""ones""_pkey"`)
     await query(`drop table ${quoted}."me'ta"`)
+    await query(`drop view ${quoted}."o""ut \\x_status"; drop function ${quoted}."o""ut \\x_replay"`)
     expect(objects(await differencesOf(outbox))).toEqual([
       `column ${quoted}."o""ut \\x".seq`,
       `index ${quoted}."o""ut \\x_ready"`,
       `primary key "Dead ""ones""_pkey" on ${quoted}."Dead ""ones"""`,
       `table ${quoted}."me'ta"`,
+      `function ${quoted}."o""ut \\x_replay"(uuid, bigint, text)`,
+      `view ${quoted}."o""ut \\x_status"`,
       `version in ${quoted}."me'ta"`,
     ])
     await proveMended(outbox)
@@ -207,13 +216,16 @@ describe('in the process', () => {
 
     expect(await differencesOf(outbox)).toEqual([])
     await db.exec(
-      'drop index outbox_timer; alter table outbox alter attempts type bigint; alter table outbox drop constraint outbox_lease',
+      `drop index outbox_timer; drop view outbox_status; alter table outbox alter attempts type bigint;
+       alter table outbox drop constraint outbox_lease; alter function outbox_replay reset all`,
     )
     const found = await differencesOf(outbox)
     expect(objects(found)).toEqual([
       'column "public"."outbox".attempts',
       'constraint "outbox_lease" on "public"."outbox"',
       'index "public"."outbox_timer"',
+      'function "public"."outbox_replay"(uuid, bigint, text)',
+      'view "public"."outbox_status"',
     ])
     await db.exec(found.map(({ sql }) => sql).join('\n'))
     expect(await differencesOf(outbox)).toEqual([])

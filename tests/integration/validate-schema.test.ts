@@ -1,10 +1,16 @@
-import { createOutbox, type Outbox, type SchemaDifference } from 'postbox'
+import type pg from 'pg'
+import { createOutbox, type SchemaDifference } from 'postbox'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
+import type { StorageModes } from '../../packages/postbox/src/core/storage-modes.ts'
+import { validateSchema } from '../../packages/postbox/src/runtime/validate-schema.ts'
+import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { useDatabase } from '../support/database.ts'
 import { collector } from '../support/signals.ts'
-import { differencesOf, driftOf, mend, objects } from './validate-schema-mending.ts'
-import { kindsFor, type Mutation, mutationsOf } from './validate-schema-mutations.ts'
+import { differencesOf, driftOf, mend, objects, type Validated } from './validate-schema-mending.ts'
+import { kindsFor, mutationsOf } from './validate-schema-mutations.ts'
 import { everythingIn, objectsOf, pictureOf } from './validate-schema-objects.ts'
+import type { Mutation } from './validate-schema-spoiling.ts'
 
 const database = useDatabase()
 const types = [
@@ -15,8 +21,11 @@ const types = [
   'table constraint',
   'index',
   'storage parameter',
+  'view',
+  'function',
 ]
-let outbox: Outbox
+let pool: pg.Pool
+let outbox: Validated
 let mutations: readonly Mutation[]
 let everything: readonly string[]
 let fresh: readonly string[]
@@ -31,9 +40,19 @@ const losesRows = ({ touches, kind }: Mutation): boolean =>
 const typeOf = ({ touches }: Mutation): string | undefined =>
   types.toSorted((a, b) => b.length - a.length).find((type) => touches.startsWith(`${type} `))
 
+/** As an outbox with these options does it. */
+function validating(modes: StorageModes): Validated {
+  const names = resolveNames({ schema: database.schema, table: 'outbox' })
+  return {
+    validateSchema: () => validateSchema(recogniseDatabase(pool)!, names, { autovacuum: true, ...modes }),
+  }
+}
+
 beforeAll(async () => {
-  outbox = createOutbox({ database: database.pool({ max: 1 }), schema: database.schema, logger: false })
-  await outbox.migrate()
+  pool = database.pool({ max: 1 })
+  await createOutbox({ database: pool, schema: database.schema, logger: false }).migrate()
+  // Everything that is made is used.
+  outbox = validating({ deadLetters: 'table', delivered: 'table' })
   const made = await objectsOf(query, database.schema)
   mutations = mutationsOf(database.schema, made)
   fresh = await picture()
@@ -69,16 +88,19 @@ test('everything that a migration makes is spoilt in each way that applies to it
   )
 
   expect(untried).toEqual([])
-  expect(everything.length).toBeGreaterThan(80)
+  expect(everything.length).toBeGreaterThan(120)
   expect(mutations.filter((mutation) => typeOf(mutation) === undefined)).toEqual([])
 })
 
 test('a table, or a column, that is dropped is named, and made again by the SQL of the error', async () => {
   await prove(mutations.filter(losesRows))
-}, 60_000)
+}, 120_000)
 
 describe('with a row in every table', () => {
-  const tables = ['outbox', 'outbox_dead', 'outbox_handled', 'outbox_queues', 'outbox_meta']
+  const tables = [
+    ...['outbox', 'outbox_dead', 'outbox_delivered', 'outbox_handled'],
+    ...['outbox_queues', 'outbox_operations', 'outbox_meta'],
+  ]
   const rows = (): Promise<unknown[]> =>
     query(tables.map((table) => `select to_jsonb(t) as row from ${table} as t`).join(' union all '))
 
@@ -104,7 +126,19 @@ describe('with a row in every table', () => {
     const lease = { lease_token: common.id, leased_until: '2024-01-05T00:00:00Z' }
     await insert('outbox', { ...common, ...lease, due_at: '2024-01-06T00:00:00Z', fired_timer_id: 'f' })
     await insert('outbox_dead', { ...common, original_seq: 1 })
-    await insert('outbox_handled', { consumer: 'c', id: 'i' })
+    const { first_attempt_at, last_attempt_at, failed_at, failure_reason, last_error, ...delivered } = common
+    await insert('outbox_delivered', { ...delivered, original_seq: 1, delivered_at: failed_at })
+    await insert('outbox_operations', {
+      ...{ operation_id: common.id, kind: 'replay', started_by: 'me', filter: {}, settings: {} },
+      ...{
+        started_at: first_attempt_at,
+        updated_at: last_attempt_at,
+        finished_at: failed_at,
+        last_due_at: failed_at,
+      },
+      ...{ changed: 1, conflicts: 2, place: {} },
+    })
+    await insert('outbox_handled', { consumer: 'c', id: 'i', handled_at: failed_at })
     await insert('outbox_queues', { name: 'orders', paused_at: '2024-01-07T00:00:00Z', paused_by: 'me' })
   })
 
@@ -125,11 +159,11 @@ describe('with a row in every table', () => {
 
       expect(await rows()).toEqual(before)
     },
-    60_000,
+    120_000,
   )
 
   test('a column whose values are gone is named, and not filled with values that were made up', async () => {
-    await query('alter table outbox_dead drop column body')
+    await query('alter table outbox_dead drop column body cascade')
     const found = await differencesOf(outbox)
 
     await expect(mend(query, found)).rejects.toMatchObject({ code: '23502' })
@@ -137,6 +171,48 @@ describe('with a row in every table', () => {
 
     await query('alter table outbox_dead add column body bytea; update outbox_dead set body = $$\\x00ff5c$$')
     await mend(query, await differencesOf(outbox))
+    expect(await picture()).toEqual(fresh)
+  })
+})
+
+describe.each(
+  (['table', 'in-place', 'discard'] as const).flatMap((deadLetters) =>
+    (['table', 'delete'] as const).map((delivered): StorageModes => ({ deadLetters, delivered })),
+  ),
+)('with dead letters in mode $deadLetters and delivered messages in mode $delivered', (modes) => {
+  const used = (table: string): boolean =>
+    (table !== 'outbox_dead' || modes.deadLetters !== 'discard') &&
+    (table !== 'outbox_delivered' || modes.delivered === 'table')
+  const within = (name: string): string => `"${database.schema}"."${name}"`
+
+  test('a schema as it was made is valid', async () => {
+    expect(await differencesOf(validating(modes))).toEqual([])
+  })
+
+  test('a table that is spoilt is named if it is used, and no other is', async () => {
+    const spoilt = ['outbox', 'outbox_dead', 'outbox_delivered', 'outbox_handled', 'outbox_operations']
+    for (const table of spoilt) await query(`alter table ${table} set unlogged`)
+
+    const found = objects(await differencesOf(validating(modes)))
+    await mend(query, await differencesOf(outbox))
+
+    expect(found).toEqual(spoilt.filter(used).map((table) => `table ${within(table)}`))
+  })
+
+  test('the view shows the tables that are left, and all of them again when they are made', async () => {
+    const unused = ['outbox_dead', 'outbox_delivered'].filter((table) => !used(table))
+    await query('drop view outbox_status')
+    // Dead letters that lie in place are listed with those that were moved before: both places are always read.
+    for (const table of unused) await query(`drop table ${table}`)
+
+    const found = await differencesOf(validating(modes))
+    await mend(query, found)
+
+    expect(objects(found)).toEqual([`view ${within('outbox_status')}`])
+    expect(await differencesOf(validating(modes))).toEqual([])
+    await query('select from outbox_status')
+    await mend(query, await differencesOf(outbox))
+    expect(await differencesOf(validating(modes))).toEqual([])
     expect(await picture()).toEqual(fresh)
   })
 })
@@ -151,6 +227,7 @@ describe('many at once', () => {
       ...mutations.filter(({ touches, kind }) => touches.startsWith('column') && kind === 'type'),
       ...mutations.filter(({ touches, kind }) => touches.startsWith('sequence') && kind === 'cache'),
       ...mutations.filter(({ touches, kind }) => touches.startsWith('table ') && kind === 'persistence'),
+      ...mutations.filter(({ touches, kind }) => touches.startsWith('function') && kind === 'settings'),
     ]
     for (const { sql } of chosen) await query(sql)
     return chosen
@@ -158,13 +235,16 @@ describe('many at once', () => {
 
   test('are one error, in one order, with the SQL that mends all of it', async () => {
     await query(
-      'delete from outbox; delete from outbox_dead; delete from outbox_handled; delete from outbox_queues',
+      'delete from outbox; delete from outbox_dead; delete from outbox_delivered; delete from outbox_handled; delete from outbox_queues; delete from outbox_operations',
     )
     const chosen = await spoilAll()
     const error = await driftOf(outbox)
     const found: readonly SchemaDifference[] = error?.differences ?? []
 
-    expect(new Set(objects(found))).toEqual(new Set(chosen.map(({ object }) => object)))
+    // Where columns are altered, the view had to go.
+    const view = `view "${database.schema}"."outbox_status"`
+    expect(new Set(objects(found))).toEqual(new Set([...chosen.map(({ object }) => object), view]))
+    expect(objects(found).at(-1)).toBe(view)
     expect(await differencesOf(outbox)).toEqual(found)
     const places = found.map(({ object, expected, found: is, sql }) => {
       const lines = sql.split('\n').map((line) => `     ${line}`)
@@ -181,8 +261,8 @@ describe('many at once', () => {
   test('once mended, carry messages as before: a timer is armed once, and what is published is delivered', async () => {
     await spoilAll()
     await mend(query, await differencesOf(outbox))
-    const pool = database.pool()
-    const mended = createOutbox({ database: pool, schema: database.schema, logger: false })
+    const own = database.pool()
+    const mended = createOutbox({ database: own, schema: database.schema, logger: false })
     const got = collector<unknown>('messages')
     mended.subscribe('orders', (message) => got.add(message.body))
 
@@ -192,7 +272,7 @@ describe('many at once', () => {
     const running = await mended.start()
     const bodies = await got.take(2)
     await running.stop()
-    await pool.end()
+    await own.end()
 
     expect(bodies.toSorted()).toEqual(['first', 'third'])
   })

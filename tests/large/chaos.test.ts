@@ -2,10 +2,10 @@ import type pg from 'pg'
 import { createOutbox } from 'postbox'
 import { beforeAll, describe, test } from 'vitest'
 import { cutAt, cutsByLease, startWorker } from '../chaos/cut.ts'
-import { type KillScene, killAt, startSurvivor } from '../chaos/kill.ts'
+import { type KillScene, killAt, killInTransaction, startSurvivor } from '../chaos/kill.ts'
 import { createDeliveredTable } from '../chaos/ledger.ts'
 import { type Child, expectEnd, usePrograms } from '../chaos/processes.ts'
-import { failpoints } from '../chaos/protocol.ts'
+import { failpoints, transactionPoints } from '../chaos/protocol.ts'
 import { createRandom } from '../chaos/random.ts'
 import { useDatabase } from '../support/database.ts'
 
@@ -40,6 +40,30 @@ describe('a process that is killed', () => {
         const random = createRandom(seed)
         const nth = rarelyReached.test(point) ? 1 : 1 + random.below(12)
         await killAt(scene, { point, nth, random })
+      }
+    },
+  )
+
+  test('leaves a survivor that ends by itself', async () => {
+    await expectEnd(scene.survivor)
+  })
+})
+
+describe('a process that is killed within a transaction of a handler', () => {
+  let scene: KillScene
+
+  beforeAll(async () => {
+    const survivor = startSurvivor(database, programs, true)
+    await survivor.until('ready')
+    scene = { database, pool, programs, survivor }
+  })
+
+  test.each(transactionPoints)(
+    `${kills} times at %s leaves every message with exactly one effect`,
+    async (point) => {
+      for (let seed = 0; seed < kills; seed++) {
+        const random = createRandom(seed)
+        await killInTransaction(scene, { point, nth: 1 + random.below(12), random })
       }
     },
   )

@@ -60,13 +60,14 @@ function draftOf(
   }
 }
 
-function claiming({ now, nextPlace }: State, { worker, wanted }: Of<'claim'>, number: number): Step {
+function claiming({ now, nextPlace }: State, command: Of<'claim'>, number: number): Step {
+  const { worker, wanted, generation } = command
   const aimed = wanted.map(({ dueWithinMs, after, ...one }) => ({
     ...one,
     after: Math.min(after, nextPlace - 1),
     dueFrom: dueWithinMs === null ? null : now - dueWithinMs,
   }))
-  return { kind: 'claim', claim: number, worker, wanted: aimed }
+  return { kind: 'claim', claim: number, worker, wanted: aimed, generation }
 }
 
 function settling(state: State, { leases, write }: Of<'settle'>, number: number): Step | null {

@@ -11,7 +11,12 @@ export type Command =
       readonly conflict: 'keep' | 'replace'
       readonly ending: Ending
     }
-  | { readonly kind: 'claim'; readonly worker: number; readonly wanted: readonly WantedChoice[] }
+  | {
+      readonly kind: 'claim'
+      readonly worker: number
+      readonly wanted: readonly WantedChoice[]
+      readonly generation: number | null
+    }
   | { readonly kind: 'pass'; readonly ms: number }
   | { readonly kind: 'settle'; readonly leases: readonly LeaseChoice[]; readonly write: WriteChoice }
   | { readonly kind: 'cancel'; readonly queue: Queue; readonly timer: string; readonly ending: Ending }
@@ -144,6 +149,7 @@ const claim: fc.Arbitrary<Command> = fc.record({
   kind: fc.constant('claim' as const),
   worker,
   wanted: fc.uniqueArray(wanted, { minLength: 1, maxLength: 2, selector: (one) => one.queue }),
+  generation: mostly<number | null>(null, 3, fc.nat(3)),
 })
 
 const lease: fc.Arbitrary<LeaseChoice> = fc.record({

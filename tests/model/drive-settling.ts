@@ -39,7 +39,7 @@ function statementOf(driven: Driven, { settled, write }: Settle): Statement<{ re
     case 'ack':
       return settled.some(({ followOns }) => followOns.length > 0)
         ? following(driven, settled)
-        : deleteAcked(names, fences)
+        : deleteAcked(names, fences, driven.delivered)
     case 'retry': {
       const { delayMs, error, takesNames } = write
       return rescheduleRetried(
@@ -84,5 +84,6 @@ function following(driven: Driven, settled: readonly Settled[]): Statement<{ rea
     token: uuidOf(claim),
     followOns: followOns.map((draft) => draftFor(driven, draft)),
   }))
-  return deleteWithFollowOns(store.names, { settled: acked, wake: wakeOf(store) })
+  const { delivered } = driven
+  return deleteWithFollowOns(store.names, { settled: acked, wake: wakeOf(store), delivered })
 }

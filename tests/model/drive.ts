@@ -1,9 +1,12 @@
 // The steps of the model on a store, by the statements that the library itself sends.
+
+import type { DeliveredStorage } from '../../packages/postbox/src/core/storage-modes.ts'
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
 import { queuesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
 import { claimMessages, type MessageRow } from '../../packages/postbox/src/sql/claim-messages.ts'
-import { insertMessage, insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
+import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import type { StoreSnapshot } from '../support/store-snapshot.ts'
@@ -11,8 +14,8 @@ import type { Store } from '../support/stores.ts'
 import { settle } from './drive-settling.ts'
 import { type Driven, draftFor, wakeOf } from './driven.ts'
 import { type Look, lookAt } from './look.ts'
-import { contentIn, numberOf, Places, stateIn, uuidOf } from './stored.ts'
-import { type Answer, type Delivered, type Ending, hoursFrom, type Step } from './terms.ts'
+import { contentIn, keptIn, numberOf, Places, stateIn, uuidOf } from './stored.ts'
+import { type Answer, type Delivered, type Ending, hoursFrom, type KeptMessage, type Step } from './terms.ts'
 
 /** A store that takes the steps of one sequence; empty at its beginning. */
 export interface Driver {
@@ -21,11 +24,13 @@ export interface Driver {
   /** Whether `look` is due: a look costs as much as a step, and only some of the steps cannot do without. */
   readonly isLookDue: boolean
   look(): Promise<Look>
+  /** What is kept of delivered messages, in the order in which it was delivered. */
+  lookAtDelivered(): Promise<readonly KeptMessage[]>
 }
 
 const mostStepsWithoutLook = 3
 
-export async function driverOf(store: Store): Promise<Driver> {
+export async function driverOf(store: Store, delivered: DeliveredStorage): Promise<Driver> {
   const places = new Places()
   const attempts = new Map<string, number>()
   let seen: StoreSnapshot = await store.snapshot()
@@ -36,7 +41,10 @@ export async function driverOf(store: Store): Promise<Driver> {
     async take(step, now) {
       // A millisecond more with each step: times that are named in two steps are never the same.
       const offset = seen.now - now + ++steps
-      const answer = await perform({ store, places, attempts, epochMs: (time) => time + offset }, step)
+      const answer = await perform(
+        { store, places, attempts, epochMs: (time) => time + offset, delivered },
+        step,
+      )
       // A clock of whole milliseconds may stand still from one step to the next.
       if (Number.isInteger(seen.now)) await store.advance(1)
       stepsWithoutLook++
@@ -53,6 +61,7 @@ export async function driverOf(store: Store): Promise<Driver> {
       isNeeded = false
       return lookAt(stateIn(seen, places))
     },
+    lookAtDelivered: async () => (await store.snapshot()).delivered.map((row) => keptIn(row, places)),
   }
 }
 
@@ -139,7 +148,11 @@ async function claim({ store, places, attempts, epochMs }: Driven, step: Of<'cla
     dueFromMs: dueFrom === null ? null : epochMs(dueFrom),
   }))
   const rows = await store.database.run(
-    claimMessages(store.names, { token: uuidOf(step.claim), queues: asked }),
+    claimMessages(store.names, {
+      token: uuidOf(step.claim),
+      queues: asked,
+      generation: step.generation,
+    }),
   )
   const queues = new Map(queuesOf({ rows, asked }).map((found) => [found.row.queue, found]))
   const found = step.wanted.map(({ queue }) => {

@@ -1,5 +1,6 @@
 import type { Draft as Written } from '../../packages/postbox/src/core/message.ts'
 import type { Schedule } from '../../packages/postbox/src/core/schedule.ts'
+import type { DeliveredStorage } from '../../packages/postbox/src/core/storage-modes.ts'
 import { heardWake, type Wake } from '../../packages/postbox/src/sql/wake.ts'
 import type { Store } from '../support/stores.ts'
 import { contentOf, type Places, uuidOf } from './stored.ts'
@@ -13,6 +14,7 @@ export interface Driven {
   readonly attempts: Map<string, number>
   /** A time of the model by the store's clock. */
   readonly epochMs: (time: number) => number
+  readonly delivered: DeliveredStorage
 }
 
 export function wakeOf({ database }: Store): Wake {

@@ -54,10 +54,13 @@ function crash(state: State, worker: number): State {
 /**
  * A claim leases up to `room` messages of each queue that is asked for. What was promised for a time goes before what is fresh, each in its
  * order; what somebody holds is left to him until his lease ends. Nobody but the claim may settle them until somebody else has claimed them.
+ * For code of a generation, messages of newer ones are not there.
  */
-function claim(state: State, { claim, worker, wanted }: Step & { readonly kind: 'claim' }): Reduced {
+function claim(state: State, step: Step & { readonly kind: 'claim' }): Reduced {
+  const { claim, worker, wanted, generation } = step
+  const visible = { ...state, messages: state.messages.filter((message) => isOurs(message, generation)) }
   const taken = new Map(
-    wanted.flatMap((one) => takeable(state, one).map(({ place }) => [place, one] as const)),
+    wanted.flatMap((one) => takeable(visible, one).map(({ place }) => [place, one] as const)),
   )
   const messages = state.messages.map((message) => {
     const from = taken.get(message.place)
@@ -66,10 +69,14 @@ function claim(state: State, { claim, worker, wanted }: Step & { readonly kind: 
   const given = [...taken.keys()].map((place) => ({ place, claim, worker, isInHand: true }))
   const after = { ...state, messages, given: [...state.given, ...given] }
   const found = wanted.map((one): Found => {
-    const own = takeable(state, one).map(({ place }) => toldOf(after, place))
-    return { queue: one.queue, messages: own, ...seenBy(state, one) }
+    const own = takeable(visible, one).map(({ place }) => toldOf(after, place))
+    return { queue: one.queue, messages: own, ...seenBy(visible, one) }
   })
   return { state: after, answer: { kind: 'claimed', found } }
+}
+
+function isOurs(message: Message, generation: number | null): boolean {
+  return generation === null || (message.generation ?? generation) <= generation
 }
 
 /** What a claim may have of a queue, in the order in which it is handed out. */

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { DeliveredStorage } from '../../packages/postbox/src/core/storage-modes.ts'
 import type { Store } from '../support/stores.ts'
 import { stepOf } from './aim.ts'
 import type { Command } from './commands.ts'
 import { driverOf } from './drive.ts'
 import { lookAt } from './look.ts'
 import { empty, reduce } from './reducer.ts'
-import type { Answer, State, Step } from './terms.ts'
+import type { Answer, KeptMessage, Message, State, Step } from './terms.ts'
 
 /** A step of a sequence, and what the model makes of it. */
 export interface Expected {
@@ -27,14 +28,43 @@ export function expectedOf(commands: readonly Command[]): readonly Expected[] {
   })
 }
 
+interface Following {
+  readonly name: string
+  readonly store: Store
+  readonly delivered: DeliveredStorage
+}
+
 /** Takes the steps on a store that is empty; throws when one of them comes to something else there. */
-export async function follow(name: string, store: Store, expected: readonly Expected[]): Promise<void> {
-  const driver = await driverOf(store)
+export async function follow(
+  { name, store, delivered }: Following,
+  expected: readonly Expected[],
+): Promise<void> {
+  const driver = await driverOf(store, delivered)
   for (const [index, { before, step, answer, after }] of expected.entries()) {
     const where = `${name}, step ${index + 1}, ${JSON.stringify(step)}`
     assertSame(`the answer of ${where}`, answer, await driver.take(step, before.now))
     if (driver.isLookDue || index === expected.length - 1)
       assertSame(`what is stored after ${where}`, lookAt(after), await driver.look())
+  }
+  const kept = delivered === 'table' ? keptOf(expected) : []
+  assertSame(`what ${name} keeps of delivered messages`, kept, await driver.lookAtDelivered())
+}
+
+/** Every message whose acknowledgement was written, once, in that order. */
+function keptOf(expected: readonly Expected[]): readonly KeptMessage[] {
+  return expected.flatMap(({ before, step, answer }) => {
+    if (step.kind !== 'settle' || step.write.kind !== 'ack' || answer.kind !== 'settled') return []
+    const acked = answer.places.map((place) => before.messages.find((message) => message.place === place)!)
+    return acked.toSorted((a, b) => a.place - b.place).map(keptFrom)
+  })
+}
+
+function keptFrom(message: Message): KeptMessage {
+  const { place, id, content, queue, key, attempts, deliveries, generation, history } = message
+  return {
+    ...{ place, id, content, queue, key, attempts, deliveries, generation },
+    timer: message.timer ?? message.firedTimer,
+    lives: (history?.cycles.length ?? 0) + 1,
   }
 }
 

@@ -1,7 +1,23 @@
 // What a store holds, in the model's words.
 import { compareSeq } from '../../packages/postbox/src/core/batching.ts'
-import type { StoredDeadLetter, StoredMessage, StoreSnapshot } from '../support/store-snapshot.ts'
-import type { Cycle, DeadLetter, Death, Draft, History, Letter, Message, Queue, State } from './terms.ts'
+import type {
+  StoredDeadLetter,
+  StoredDelivered,
+  StoredMessage,
+  StoreSnapshot,
+} from '../support/store-snapshot.ts'
+import type {
+  Cycle,
+  DeadLetter,
+  Death,
+  Draft,
+  History,
+  KeptMessage,
+  Letter,
+  Message,
+  Queue,
+  State,
+} from './terms.ts'
 
 /** Ids and tokens are UUIDs that end in a number. */
 export function uuidOf(number: number): string {
@@ -75,6 +91,19 @@ export function stateIn(snapshot: StoreSnapshot, places: Places): Pick<State, 'n
         death: deathOf(row),
       }),
     ),
+  }
+}
+
+export function keptIn(row: StoredDelivered, places: Places): KeptMessage {
+  const { key, attempts, deliveries, generation } = row
+  return {
+    ...{ key, attempts, deliveries, generation },
+    place: places.of(row.originalSeq),
+    id: numberOf(row.id),
+    content: contentIn(row.body, row.headers),
+    queue: row.queue as Queue,
+    timer: row.timerId,
+    lives: ((row.failureHistory as StoredHistory | null)?.cycles.length ?? 0) + 1,
   }
 }
 

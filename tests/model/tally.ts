@@ -8,6 +8,7 @@ import { type Draft, hoursFrom, type Message, type Settled, type State, type Ste
 export const effects = [
   ...['published', 'timer kept', 'timer replaced', 'publish rolled back', 'id published again'],
   ...['claimed fresh', 'claimed due', 'timer fired', 'claimed after a lease ended', 'left for want of room'],
+  ...['claimed of an older generation', 'left for newer code'],
   ...['ack', 'retry', 'snooze', 'release', 'bury', 'quarantine', 'extend'],
   ...['ack refused', 'retry refused', 'snooze refused', 'release refused', 'bury refused'],
   ...['quarantine refused', 'extend refused', 'settled after its lease ended', 'died without a run'],
@@ -68,7 +69,8 @@ function published({ before, answer }: Expected, { drafts, ending }: Of<'publish
   ]
 }
 
-function claimed({ before, after, answer }: Expected, { wanted }: Of<'claim'>): readonly Effect[] {
+function claimed({ before, after, answer }: Expected, step: Of<'claim'>): readonly Effect[] {
+  const { wanted, generation } = step
   const found = answer.kind === 'claimed' ? answer.found : []
   const messages = found.flatMap((one) => one.messages)
   const isLeft = ({ queue, lease, dueAt }: Message): boolean =>
@@ -79,7 +81,15 @@ function claimed({ before, after, answer }: Expected, { wanted }: Of<'claim'>): 
     ...messages.map(({ dueAt }) => (dueAt === null ? 'claimed fresh' : 'claimed due')),
     ...messages.flatMap(({ timer }) => (timer === null ? [] : 'timer fired')),
     ...messages.flatMap(({ place }) => (at(before, place)?.lease ? 'claimed after a lease ended' : [])),
-    ...after.messages.flatMap((message) => (isLeft(message) ? 'left for want of room' : [])),
+    ...messages.flatMap((message) =>
+      (message.generation ?? Number.POSITIVE_INFINITY) < (generation ?? 0)
+        ? 'claimed of an older generation'
+        : [],
+    ),
+    ...after.messages.filter(isLeft).map((message) => {
+      const isNewer = generation !== null && (message.generation ?? generation) > generation
+      return isNewer ? 'left for newer code' : 'left for want of room'
+    }),
   ]
 }
 

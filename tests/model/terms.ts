@@ -64,6 +64,16 @@ export interface DeadLetter extends Letter {
   readonly death: Death
 }
 
+/** What is kept of a message that was delivered. */
+export interface KeptMessage
+  extends Pick<Letter, 'id' | 'content' | 'queue' | 'key' | 'attempts' | 'deliveries' | 'generation'> {
+  /** Where it stood when it was a message. */
+  readonly place: number
+  readonly timer: string | null
+  /** Those that ended in a replay, as far as they are remembered, and this one. */
+  readonly lives: number
+}
+
 export interface Lease {
   readonly claim: number
   readonly until: number
@@ -126,6 +136,8 @@ export type Step =
       readonly claim: number
       readonly worker: number
       readonly wanted: readonly Wanted[]
+      /** Of the worker's code, for this claim: deployments come and go. null: it takes what there is. */
+      readonly generation: number | null
     }
   | { readonly kind: 'pass'; readonly ms: number }
   | { readonly kind: 'settle'; readonly settled: readonly Settled[]; readonly write: Write }

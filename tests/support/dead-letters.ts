@@ -51,11 +51,21 @@ export async function layDown(
   return rows.map(({ id }) => id)
 }
 
-/** So many moved ones at once, a millisecond apart, the newest failed a minute ago. */
-export async function fillDead(database: Queryable, rows: number, queue = 'orders'): Promise<void> {
+const filled: Readonly<Record<Place, string>> = {
+  moved: `insert into outbox_dead (original_seq, id, queue, body, attempts, deliveries, created_at, failed_at, failure_reason)
+          select n,`,
+  quarantined: `insert into outbox (due_at, id, queue, body, attempts, deliveries, created_at, failed_at, failure_reason)
+                select 'infinity',`,
+}
+
+/** So many at once, a millisecond apart, the newest failed a minute ago. */
+export async function fillDead(
+  database: Queryable,
+  rows: number,
+  { queue = 'orders', place = 'moved' }: { readonly queue?: string; readonly place?: Place } = {},
+): Promise<void> {
   await database.query(
-    `insert into outbox_dead (id, queue, body, attempts, deliveries, created_at, failed_at, failure_reason, original_seq)
-     select gen_random_uuid(), $2, '1', 1, 1, now(), now() - interval '1 minute' - n * interval '1 ms', 'rejected', n
+    `${filled[place]} gen_random_uuid(), $2, '1', 1, 1, now(), now() - interval '1 minute' - n * interval '1 ms', 'rejected'
        from generate_series(1, $1::int) as n`,
     [rows, queue],
   )

@@ -48,9 +48,13 @@ interface Given {
   readonly middleware?: readonly Middleware[]
   readonly rules?: BodyRules
   readonly isHeard?: boolean
+  readonly transact?: DeliveryTools['transact']
 }
 
-export function toolsOf({ middleware = [], rules = rulesOfAny, isHeard = true }: Given = {}) {
+const noTransactions: DeliveryTools['transact'] = () => Promise.reject(new Error('no transactions here'))
+
+export function toolsOf(given: Given = {}) {
+  const { middleware = [], rules = rulesOfAny, isHeard = true, transact = noTransactions } = given
   const clock = fakeClock()
   const { teller, told } = recordedEvents({ isHeard })
   const logged: LogEntry[] = []
@@ -66,6 +70,7 @@ export function toolsOf({ middleware = [], rules = rulesOfAny, isHeard = true }:
     consumeSkins: skinsOf(middleware, 'consume'),
     draft: (publication) => draftFollowOn({ ...drafting, middleware }, publication),
     extend: async (helds) => void extended.push(helds),
+    transact,
   } satisfies DeliveryTools
   return { tools, clock, told, logged, extended }
 }

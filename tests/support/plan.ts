@@ -5,6 +5,7 @@ import { createOutbox } from 'postbox'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import type { TestDatabase } from './database.ts'
+import { fillDead } from './dead-letters.ts'
 import {
   fencesOf,
   fill,
@@ -46,6 +47,7 @@ export interface ExplainedWorker {
 export function explainedWorker(
   database: TestDatabase,
   settings: Readonly<Record<string, string>> = {},
+  generation: number | null = null,
 ): ExplainedWorker {
   const claims: Explained[] = []
   const connectionString = withSettings(database.url, {
@@ -67,7 +69,7 @@ export function explainedWorker(
     })
   })
   return {
-    worker: openWorker(pool, database.schema),
+    worker: openWorker(pool, database.schema, generation),
     lastClaim() {
       const claim = claims.at(-1)
       if (claim === undefined) throw new Error('nothing was claimed')
@@ -130,6 +132,9 @@ const jitAboveCost = 100_000
 /** Each lane by its own index and in the index's order, no more than `most` rows looked at, nothing else read but by index or place. */
 export function expectCheap(reading: Reading, most: number): void {
   expectInOrder(reading)
+  // The next due time and the lowest seq are one row each, and no more is updated than was taken.
+  const beside = reading.others.reduce((sum, { rows }) => sum + rows, 0)
+  expect(beside, `rows looked at beside, by ${JSON.stringify(reading)}`).toBeLessThanOrEqual(most + 40)
   const looked = reading.lanes.reduce((sum, { rows }) => sum + rows, 0)
   expect(looked, `rows looked at, by ${JSON.stringify(reading)}`).toBeLessThanOrEqual(most)
   expect(reading.cost).toBeLessThan(jitAboveCost)
@@ -168,6 +173,18 @@ export const beliefs = {
   },
   async 'that was analysed, with as many scheduled rows'(database: TestDatabase, rows: number) {
     await fillBoth(database, rows)
+    await database.query('analyze outbox')
+  },
+  async 'that was never analysed, above as many that failed in place'(database: TestDatabase, rows: number) {
+    await fillDead(database, rows, { place: 'quarantined' })
+    await fillBoth(database, rows)
+  },
+  async 'that was analysed, above five times as many that failed in place'(
+    database: TestDatabase,
+    rows: number,
+  ) {
+    await fillDead(database, 5 * rows, { place: 'quarantined' })
+    await fill(database, { rows })
     await database.query('analyze outbox')
   },
   async 'that was vacuumed while it was empty'(database: TestDatabase, rows: number) {

@@ -1,5 +1,6 @@
 // A settler over a lane that answers when it is told to.
 import type { Settlement } from '../../packages/postbox/src/core/settlement.ts'
+import type { DeadLetterStorage, DeliveredStorage } from '../../packages/postbox/src/core/storage-modes.ts'
 import type { Failpoint } from '../../packages/postbox/src/runtime/failpoint.ts'
 import type { Lane } from '../../packages/postbox/src/runtime/lane.ts'
 import { createSettler } from '../../packages/postbox/src/runtime/settler.ts'
@@ -25,7 +26,8 @@ export interface Sent {
 
 export interface Scripted {
   readonly failpoint?: Failpoint
-  readonly deadLetters?: 'table' | 'discard'
+  readonly deadLetters?: DeadLetterStorage
+  readonly delivered?: DeliveredStorage
   /** False: nobody takes events that are not logged. */
   readonly isHeard?: boolean
 }
@@ -37,7 +39,8 @@ export const refusal = (code: string): Error => Object.assign(new Error(`refused
 export const badRow = refusal('23514')
 export const cut = new Error('Connection terminated unexpectedly')
 
-export function scriptedSettler({ failpoint, deadLetters = 'table', isHeard = true }: Scripted = {}) {
+export function scriptedSettler(given: Scripted = {}) {
+  const { failpoint, deadLetters = 'table', delivered = 'delete', isHeard = true } = given
   const { lane, sent } = scriptedLane()
   const { teller, told } = recordedEvents({ isHeard })
   const clock = fakeClock()
@@ -51,6 +54,7 @@ export function scriptedSettler({ failpoint, deadLetters = 'table', isHeard = tr
     teller,
     wake: 'poll',
     deadLetters,
+    delivered,
     failpoint,
     giveUp: giveUp.signal,
     changed: () => looks.push(settler.isStuck),

@@ -39,7 +39,7 @@ export interface Worker {
 }
 
 /** `database` is anything that an outbox accepts. Its connection is given back when the test ends. */
-export function openWorker(database: unknown, schema: string): Worker {
+export function openWorker(database: unknown, schema: string, generation: number | null = null): Worker {
   const recognised = recogniseDatabase(database)
   if (recognised === null) throw new Error('expected a pool')
   const names = resolveNames({ schema, table: 'outbox' })
@@ -47,7 +47,7 @@ export function openWorker(database: unknown, schema: string): Worker {
   const exchanges: Exchange[] = []
   const lane = recorded(createLane({ database: recognised, statementTimeoutMs: 60_000 }), exchanges)
   onTestFinished(() => lane.close())
-  const claimer = createClaimer({ lane, names, clock })
+  const claimer = createClaimer({ lane, names, clock, generation })
   return {
     claimer,
     lane,
@@ -152,6 +152,7 @@ export interface Filling {
   readonly queue?: string
   /** SQL of the time at which row `n` is due. @default null, that is fresh */
   readonly dueAt?: string
+  readonly generation?: number | null
 }
 
 /** A pool, or the connection of the support. */
@@ -162,12 +163,12 @@ interface Queryable {
 /** Rows by SQL: thousands of them at once, and due whenever the test likes. */
 export async function fill(
   database: Queryable,
-  { rows, queue = 'orders', dueAt = 'null' }: Filling,
+  { rows, queue = 'orders', dueAt = 'null', generation = null }: Filling,
 ): Promise<void> {
   await database.query(
-    `insert into outbox (id, queue, body, due_at)
-     select gen_random_uuid(), $1, '{"n":1}', ${dueAt} from generate_series(1, $2::int) as n`,
-    [queue, rows],
+    `insert into outbox (id, queue, body, due_at, generation)
+     select gen_random_uuid(), $1, '{"n":1}', ${dueAt}, $3::bigint from generate_series(1, $2::int) as n`,
+    [queue, rows, generation],
   )
 }
 

@@ -10,7 +10,7 @@ import {
   type MessageRow,
 } from '../../packages/postbox/src/sql/claim-messages.ts'
 import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
-import { insertMessage } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
 import { type NameOptions, type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 

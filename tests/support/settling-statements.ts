@@ -13,6 +13,11 @@ import type { Wake } from '../../packages/postbox/src/sql/wake.ts'
 
 export const wakes: readonly Wake[] = ['quiet', 'always', 'poll']
 export const conflicts: readonly Conflict[] = ['none', 'keep', 'replace']
+const deliveredModes = ['delete', 'table'] as const
+
+const followingModes = deliveredModes.flatMap((delivered) =>
+  wakes.flatMap((wake) => conflicts.map((conflict) => [wake, conflict, delivered] as const)),
+)
 
 /** A draft that is this text all over. */
 export function draftWith(text: string): Draft {
@@ -43,12 +48,11 @@ export function settling(
     snoozeMessages(names, retries, takeNames),
     releaseLeases(names, fences, takeNames),
   ])
-  const following = wakes.flatMap((wake) =>
-    conflicts.map((conflict) => {
-      const settled = fences.map((fence) => ({ ...fence, followOns: [{ ...draftWith(text), conflict }] }))
-      return deleteWithFollowOns(names, { settled, wake })
-    }),
-  )
-  const ending = [deleteAcked(names, fences), buryDead(names, burials), quarantineDead(names, burials)]
+  const following = followingModes.map(([wake, conflict, delivered]) => {
+    const settled = fences.map((fence) => ({ ...fence, followOns: [{ ...draftWith(text), conflict }] }))
+    return deleteWithFollowOns(names, { settled, wake, delivered })
+  })
+  const acked = deliveredModes.map((delivered) => deleteAcked(names, fences, delivered))
+  const ending = [...acked, buryDead(names, burials), quarantineDead(names, burials)]
   return [...ending, ...puttingBack, ...following]
 }

@@ -2,7 +2,14 @@
 import type pg from 'pg'
 import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { extendLeases, holdsLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
-import { readIsolation } from '../../packages/postbox/src/sql/isolation.ts'
+import {
+  cancelTransaction,
+  doomTransaction,
+  fenceTransaction,
+  readTransactionStatus,
+  restorePatience,
+} from '../../packages/postbox/src/sql/fence-transaction.ts'
+import { readIsolation, rollback } from '../../packages/postbox/src/sql/isolation.ts'
 import { type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { checkClear, getUp, lieDown, sendWord } from '../../packages/postbox/src/sql/sleep.ts'
 import { settling } from './settling-statements.ts'
@@ -63,7 +70,13 @@ function valuesOf(given: unknown): readonly unknown[] {
 function namesByText(names: Names): (text: string) => string {
   const statements = [
     claimMessages(names, { token: '', queues: [] }),
+    claimMessages(names, { token: '', queues: [], generation: 0 }),
     ...settling(names, ''),
+    fenceTransaction(names, []),
+    readTransactionStatus(''),
+    cancelTransaction({ xid: '', pid: '' }),
+    doomTransaction,
+    restorePatience(''),
     extendLeases(names, []),
     holdsLeases(names, []),
     lieDown(names, []),
@@ -71,6 +84,7 @@ function namesByText(names: Names): (text: string) => string {
     getUp(names, []),
     sendWord(''),
     readIsolation,
+    rollback,
   ]
   const known = new Map(statements.map(({ text, name }) => [text, name]))
   return (text) => known.get(text) ?? text.trim().split(/\s/)[0] ?? ''

@@ -1,4 +1,4 @@
-// The rows of both tables in one form, wherever they lie.
+// The rows of the tables in one form, wherever they lie.
 import type { Executor } from '../../packages/postbox/src/adapters/executor.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import type { MemoryDatabase } from '../../packages/postbox/src/testing/memory/memory-database.ts'
@@ -36,23 +36,37 @@ export interface StoredDeadLetter extends StoredRow {
   readonly originalSeq: string
 }
 
+export interface StoredDelivered
+  extends Omit<StoredRow, 'firstAttemptAt' | 'lastAttemptAt' | 'failedAt' | 'failureReason' | 'lastError'> {
+  readonly originalSeq: string
+  readonly deliveredAt: number
+}
+
 /** By seq. */
 export interface StoreSnapshot {
   /** The clock of the store. */
   readonly now: number
   readonly messages: readonly StoredMessage[]
   readonly dead: readonly StoredDeadLetter[]
+  readonly delivered: readonly StoredDelivered[]
 }
 
 /** The same with each time as whole steps from now: what two stores can agree on. */
-export function inSteps({ now, messages, dead }: StoreSnapshot, stepMs = 60_000): Omit<StoreSnapshot, 'now'> {
+export function inSteps(
+  { now, messages, dead, delivered }: StoreSnapshot,
+  stepMs = 60_000,
+): Omit<StoreSnapshot, 'now'> {
   const steps = (value: unknown): unknown =>
     typeof value === 'number' && Number.isFinite(value) ? Math.round((value - now) / stepMs) + 0 : value
   const relative = <Row extends object>(row: Row): Row =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [name, timeNames.has(name) ? steps(value) : value]),
     ) as Row
-  return { messages: messages.map(relative), dead: dead.map(relative) }
+  return {
+    messages: messages.map(relative),
+    dead: dead.map(relative),
+    delivered: delivered.map(relative),
+  }
 }
 
 const timeNames: ReadonlySet<string> = new Set([
@@ -62,10 +76,11 @@ const timeNames: ReadonlySet<string> = new Set([
   'failedAt',
   'dueAt',
   'leasedUntil',
+  'deliveredAt',
 ])
 
 /** Member → column. */
-const shared = {
+const ofAll = {
   id: 'id::text',
   queue: 'queue',
   key: 'key',
@@ -75,13 +90,16 @@ const shared = {
   attempts: 'attempts',
   deliveries: 'deliveries',
   createdAt: ms('created_at'),
+  generation: 'generation',
+  failureHistory: 'failure_history',
+}
+const shared = {
+  ...ofAll,
   firstAttemptAt: ms('first_attempt_at'),
   lastAttemptAt: ms('last_attempt_at'),
-  generation: 'generation',
   failedAt: ms('failed_at'),
   failureReason: 'failure_reason',
   lastError: 'last_error',
-  failureHistory: 'failure_history',
 }
 const ofMessages = {
   seq: 'seq::text',
@@ -92,13 +110,20 @@ const ofMessages = {
   leasedUntil: ms('leased_until'),
 }
 const ofDeadLetters = { seq: 'dead_seq::text', ...shared, originalSeq: 'original_seq::text' }
+const ofDelivered = {
+  seq: 'delivered_seq::text',
+  ...ofAll,
+  originalSeq: 'original_seq::text',
+  deliveredAt: ms('delivered_at'),
+}
 
-/** One statement, so that both tables are seen at one moment. */
+/** One statement, so that all tables are seen at one moment. */
 export async function snapshotBySql(executor: Executor, names: Names): Promise<StoreSnapshot> {
   const text = `select ${ms('clock_timestamp()')} as now,
        ${rowsOf(names.messages, ofMessages, 'seq')} as messages,
-       ${rowsOf(names.dead, ofDeadLetters, 'dead_seq')} as dead`
-  const [row] = await executor.run<Record<'now' | 'messages' | 'dead', string>>({
+       ${rowsOf(names.dead, ofDeadLetters, 'dead_seq')} as dead,
+       ${rowsOf(names.delivered, ofDelivered, 'delivered_seq')} as delivered`
+  const [row] = await executor.run<Record<'now' | 'messages' | 'dead' | 'delivered', string>>({
     name: 'snapshot',
     text,
     values: [],
@@ -108,12 +133,17 @@ export async function snapshotBySql(executor: Executor, names: Names): Promise<S
     now: Number(row.now),
     messages: JSON.parse(row.messages).map(withTimes),
     dead: JSON.parse(row.dead).map(withTimes),
+    delivered: JSON.parse(row.delivered).map(withTimes),
   }
 }
 
 export function snapshotOfMemory(
   now: number,
-  { messages, deadLetters }: Pick<MemoryDatabase, 'messages' | 'deadLetters'>,
+  {
+    messages,
+    deadLetters,
+    deliveredMessages,
+  }: Pick<MemoryDatabase, 'messages' | 'deadLetters' | 'deliveredMessages'>,
 ): StoreSnapshot {
   return {
     now,
@@ -121,6 +151,10 @@ export function snapshotOfMemory(
     dead: deadLetters.map(({ deadSeq, originalSeq, body, ...row }) => ({
       ...row,
       ...{ seq: String(deadSeq), originalSeq: String(originalSeq), body: base64(body) },
+    })),
+    delivered: deliveredMessages.map(({ deliveredSeq, originalSeq, body, ...row }) => ({
+      ...row,
+      ...{ seq: String(deliveredSeq), originalSeq: String(originalSeq), body: base64(body) },
     })),
   }
 }

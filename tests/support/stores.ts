@@ -50,13 +50,20 @@ export interface StoreKind {
   readonly name: string
   /** Whether statements can run beside an open transaction, and transactions beside one another. */
   readonly hasSessions: boolean
+  /** Whether its statements are run as SQL. */
+  readonly isDatabase: boolean
   /** Registers what has to be there before and gone after the tests of a describe, and opens its stores. One at a time: they share their tables. */
   use(): () => Promise<Store>
 }
 
-export const serverStore: StoreKind = { name: 'pg', hasSessions: true, use: useServer }
-export const memoryStore: StoreKind = { name: 'memory', hasSessions: true, use: () => openMemory }
-export const pgliteStore: StoreKind = { name: 'PGlite', hasSessions: false, use: usePGlite }
+export const serverStore: StoreKind = { name: 'pg', hasSessions: true, isDatabase: true, use: useServer }
+export const memoryStore: StoreKind = {
+  name: 'memory',
+  hasSessions: true,
+  isDatabase: false,
+  use: () => openMemory,
+}
+export const pgliteStore: StoreKind = { name: 'PGlite', hasSessions: false, isDatabase: true, use: usePGlite }
 
 function useServer(): () => Promise<Store> {
   const files = useDatabase()
@@ -136,6 +143,7 @@ function outboxOn(database: MemoryDatabase, options?: OutboxOptions): Outbox {
   }
   takeOver(outbox, {
     ...{ handleOf, database: () => database, listenDatabase: () => database },
+    opener: async () => database,
     internals: undefined,
   })
   return outbox
@@ -151,8 +159,11 @@ async function storeBySql(given: SqlStore): Promise<Store> {
     database.run({ name: 'store', text, values: [] })
   // Not by truncate, which takes ten times as long for a few rows.
   const clear = async (): Promise<void> => {
-    await exec(`with messages as (delete from ${names.messages}), dead as (delete from ${names.dead})
-      select setval('${names.sequence}', 1, false), setval('${names.deadSequence}', 1, false)`)
+    const sequences = [names.sequence, names.deadSequence, names.deliveredSequence]
+    await exec(`with messages as (delete from ${names.messages}), dead as (delete from ${names.dead}),
+        delivered as (delete from ${names.delivered}), handled as (delete from ${names.handled}),
+        operations as (delete from ${names.operations})
+      select ${sequences.map((name) => `setval('${name}', 1, false)`).join()}`)
   }
   await clear()
   return {
@@ -167,6 +178,11 @@ async function storeBySql(given: SqlStore): Promise<Store> {
     async advance(ms) {
       await exec(ageing(names.messages, [...times, 'due_at', 'leased_until'], ms))
       await exec(ageing(names.dead, times, ms))
+      await exec(ageing(names.handled, ['handled_at'], ms))
+      await exec(ageing(names.delivered, ['created_at', 'delivered_at'], ms))
+      await exec(ageing(names.operations, ['started_at', 'updated_at', 'finished_at', 'last_due_at'], ms))
+      await exec(`update ${names.operations}
+        set place = jsonb_set(place, '{failedMicros}', to_jsonb(((place ->> 'failedMicros')::bigint - ${ms * 1_000})::text))`)
     },
     snapshot: () => snapshotBySql(database, names),
     async close() {

@@ -1,4 +1,5 @@
 // What handlers decide and publish, handlers of several queues and of batches, and the options that go with them.
+import type { PoolClient } from 'pg'
 import type { BatchContext, BodiesOf, Context, Failure, FollowOn, Message, RetryPolicy } from 'postbox'
 import { adr054, constant, exponential, linear, noRetry, TerminalError } from 'postbox'
 import { expectTypeOf } from 'vitest'
@@ -50,7 +51,7 @@ outbox.subscribe(['orders', 'emails'], audit)
 // Several queues: a union, told apart by `queue`.
 outbox.subscribe(['orders', 'emails'], (message, context) => {
   expectTypeOf(message).toEqualTypeOf<Message<'orders', Order> | Message<'emails', Email>>()
-  expectTypeOf(context).toEqualTypeOf<Context<Shop>>()
+  expectTypeOf(context).toEqualTypeOf<Context<Shop, PoolClient>>()
   if (message.queue === 'orders') expectTypeOf(message.body).toEqualTypeOf<Order>()
   else expectTypeOf(message.body).toEqualTypeOf<Email>()
   // @ts-expect-error: it may be an email
@@ -67,7 +68,7 @@ outbox.subscribe(['orders', 'emails'], (message: Message<'orders', Order>) => me
 // Batches.
 outbox.subscribeBatch('orders', (messages, context) => {
   expectTypeOf(messages).toEqualTypeOf<readonly Message<'orders', Order>[]>()
-  expectTypeOf(context).toEqualTypeOf<BatchContext<Shop>>()
+  expectTypeOf(context).toEqualTypeOf<BatchContext<Shop, PoolClient>>()
   for (const message of messages) {
     context.ack(message)
     context.retry(message, { afterMs: 1_000 })

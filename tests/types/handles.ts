@@ -5,6 +5,12 @@ import type { Sql, TransactionSql } from 'postgres'
 import {
   client,
   clientBase,
+  controlledTransaction,
+  drizzlePGlite,
+  drizzlePg,
+  drizzlePostgresJs,
+  kysely,
+  kyselyTransaction,
   outbox,
   pglite,
   pgliteTransaction,
@@ -34,6 +40,18 @@ await sqlWithTypes.begin((tx) => outbox.publish(tx, 'orders', order))
 // PGlite
 await outbox.publish(pgliteTransaction, 'orders', order)
 await pglite.transaction((tx) => outbox.publish(tx, 'orders', order))
+
+// Drizzle, on each of its drivers: the handle of `transaction`, nested too
+await drizzlePg.transaction((tx) => outbox.publish(tx, 'orders', order))
+await drizzlePg.transaction((tx) => tx.transaction((inner) => outbox.publish(inner, 'orders', order)))
+await drizzlePostgresJs.transaction((tx) => outbox.publish(tx, 'orders', order))
+await drizzlePGlite.transaction((tx) => outbox.publish(tx, 'orders', order))
+
+// Kysely: a transaction, a controlled one, its savepoints
+await kysely.transaction().execute((tx) => outbox.publish(tx, 'orders', order))
+await outbox.publish(kyselyTransaction.withSchema('shop'), 'orders', order)
+await outbox.publish(controlledTransaction, 'orders', order)
+await outbox.publish(await controlledTransaction.savepoint('here').execute(), 'orders', order)
 
 // Any other client, wrapped; `any`; either of two transactions
 declare const own: OwnHandle
@@ -65,6 +83,19 @@ await outbox.publish(sql, 'orders', order)
 await outbox.publish(sqlWithTypes, 'orders', order)
 // @ts-expect-error: the PGlite instance
 await outbox.publish(pglite, 'orders', order)
+// @ts-expect-error: the Drizzle database
+await outbox.publish(drizzlePg, 'orders', order)
+// @ts-expect-error: the Drizzle database
+await outbox.publish(drizzlePostgresJs, 'orders', order)
+// @ts-expect-error: the Drizzle database
+outbox.in(drizzlePGlite)
+// @ts-expect-error: the Kysely instance
+await outbox.publish(kysely, 'orders', order)
+// @ts-expect-error: a builder of transactions
+await outbox.publish(kysely.transaction(), 'orders', order)
+declare const kyselyOrTransaction: typeof kysely | typeof kyselyTransaction
+// @ts-expect-error: perhaps the Kysely instance
+await outbox.publish(kyselyOrTransaction, 'orders', order)
 // @ts-expect-error: the transaction was forgotten
 await outbox.publish('orders', order)
 // @ts-expect-error: the transaction was forgotten

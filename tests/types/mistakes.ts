@@ -3,21 +3,26 @@
 /** Stands before each mistake. */
 export const prelude = `
 import type { PGlite } from '@electric-sql/pglite'
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres'
+import type { Kysely } from 'kysely'
 import type { Pool, PoolClient } from 'pg'
-import { createOutbox, defineSubscriber, exponential, type Message, OutboxError, typed } from 'postbox'
-import type { Sql } from 'postgres'
+import { type Context, createOutbox, defineSubscriber, exponential, type Message, OutboxError, typed } from 'postbox'
+import type { Sql, TransactionSql } from 'postgres'
 import { z } from 'zod'
 
 declare const pool: Pool
 declare const client: PoolClient
 declare const sql: Sql
 declare const db: PGlite
+declare const drizzle: NodePgDatabase<{ orders: never }>
+declare const kysely: Kysely<{ orders: { id: number } }>
 const order = { orderId: 1 }
 const queues = {
   orders: { body: z.object({ orderId: z.number(), lines: z.array(z.object({ sku: z.string() })).optional() }) },
   emails: { body: typed<{ to: string }>() },
 }
 const outbox = createOutbox({ database: pool, queues })
+const onPostgresJs = defineSubscriber({ tax: {} }, 'tax', (_, context: Context<any, TransactionSql>) => context.ack())
 `
 
 /** What went wrong → how it is written. */
@@ -26,6 +31,8 @@ export const mistakes: Readonly<Record<string, string>> = {
   'a pool for a transaction': "await outbox.publish(pool, 'orders', order)",
   'the postgres.js client for a transaction': "await outbox.publish(sql, 'orders', order)",
   'the PGlite instance for a transaction': "await outbox.publish(db, 'orders', order)",
+  'the Drizzle database for a transaction': "await outbox.publish(drizzle, 'orders', order)",
+  'the Kysely instance for a transaction': "await outbox.publish(kysely, 'orders', order)",
   'a client that was not awaited': "await outbox.publish(pool.connect(), 'orders', order)",
   'an object that is no client': "await outbox.publish({ run: () => [] }, 'orders', order)",
   'no transaction': "await outbox.publish('orders', order)",
@@ -81,6 +88,11 @@ export const mistakes: Readonly<Record<string, string>> = {
   'a misspelt option of createOutbox': 'createOutbox({ databse: pool })',
   'a connection string for a database': "createOutbox({ database: 'postgres://localhost/shop' })",
   'a client for a database': 'createOutbox({ database: client })',
+  'a client for an ORM': 'createOutbox({ database: pool, orm: client })',
+  'a handler of the transactions of another client':
+    "createOutbox({ database: sql }).subscribe('tax', (_, context: Context<any, PoolClient>) => context.ack())",
+  'a subscriber of the transactions of another client':
+    'createOutbox({ database: pool, queues: { tax: {} } }).subscribe(onPostgresJs)',
   'a schema that stands for a queue':
     'createOutbox({ queues: { orders: z.object({ orderId: z.number() }) } })',
   'an error code that does not exist': "OutboxError.is(new Error('no'), 'OUTBOX_NO_DATABSE')",

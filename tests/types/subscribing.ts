@@ -1,4 +1,5 @@
 // Subscribing: a handler's message and context are inferred, and cannot be changed.
+import type { PoolClient } from 'pg'
 import type { BodiesOf, Context, HandlerOf, Headers, Message, MessageOf, Outbox, QueueOf } from 'postbox'
 import { expectTypeOf } from 'vitest'
 import type { Email } from './shop.ts'
@@ -19,7 +20,7 @@ outbox.subscribe('orders', (message, context) => {
   expectTypeOf(message.headers).toEqualTypeOf<Headers>()
   expectTypeOf(message.createdAt).toEqualTypeOf<Date>()
   expectTypeOf(message.raw).toEqualTypeOf<Uint8Array>()
-  expectTypeOf(context).toEqualTypeOf<Context<BodiesOf<typeof queues>>>()
+  expectTypeOf(context).toEqualTypeOf<Context<BodiesOf<typeof queues>, PoolClient>>()
   expectTypeOf(context.signal).toEqualTypeOf<AbortSignal>()
 })
 outbox.subscribe('emails', ({ body }) => expectTypeOf(body).toEqualTypeOf<Email>())

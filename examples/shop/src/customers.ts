@@ -1,4 +1,4 @@
-import { goodAddress, wrongAddress } from './addresses.ts'
+import { goodAddress, islandAddress, wrongAddress } from './addresses.ts'
 import { mendDeadLetters } from './clerk.ts'
 import type { Ending } from './ending.ts'
 import { importOrders } from './import-orders.ts'
@@ -22,6 +22,12 @@ const unusualFates: Readonly<Record<number, Fate>> = {
   12: 'coupon withdrawn',
   14: 'invoice unpaid',
   16: 'declined',
+  17: 'island',
+}
+
+const unusualAddresses: Readonly<Partial<Record<Fate, string>>> = {
+  'wrong address': wrongAddress,
+  island: islandAddress,
 }
 
 /** Customers come, all at the same time, and a clerk mends what died, until the shop closes. Resolves when the last one has left. */
@@ -46,7 +52,7 @@ export async function serveCustomers(shop: Shop, ending: Ending): Promise<void> 
 function nextVisit(customer: string, number: number): Visit {
   const item = items[number % items.length] ?? items[0]
   const fate = unusualFates[number % visitsInRound] ?? 'paid'
-  return { customer, item, address: fate === 'wrong address' ? wrongAddress : goodAddress, fate }
+  return { customer, item, address: unusualAddresses[fate] ?? goodAddress, fate }
 }
 
 async function nowAndThen(everyMs: number, work: () => Promise<unknown>, { closing }: Ending): Promise<void> {

@@ -11,6 +11,7 @@ import type { Screen } from './screen.ts'
 import { openScreen } from './screen.ts'
 import type { Shop } from './shop.ts'
 import { createShop } from './shop.ts'
+import { endStorm, operationLines } from './storm.ts'
 import { subscribe } from './subscribers.ts'
 import { runChecks, verdictLines } from './verdict.ts'
 import { untilNothingWaits } from './waiting.ts'
@@ -76,6 +77,7 @@ async function runShop(evening: Evening): Promise<number> {
   subscribe(shop)
   await trade(shop, evening)
   if (ending.hurry.aborted) return 130
+  for (const line of await operationLines(shop, paint)) screen.say(line)
   const checks = await runChecks(shop.pool)
   for (const line of verdictLines(checks, paint)) screen.say(line)
   return checks.every(({ wrong }) => wrong === 0) ? 0 : 1
@@ -87,6 +89,9 @@ async function trade(shop: Shop, { forMs, ending, screen, paint }: Evening): Pro
   const closingTime = forMs === null ? undefined : setTimeout(ending.close, forMs)
   try {
     await serveCustomers(shop, ending)
+    await untilNothingWaits(shop, ending.hurry)
+    if (ending.hurry.aborted) return
+    await endStorm(shop, screen.say)
     await untilNothingWaits(shop, ending.hurry)
   } finally {
     clearTimeout(closingTime)

@@ -11,6 +11,7 @@ export type Fate =
   | 'invoice paid'
   | 'invoice unpaid'
   | 'wrong address'
+  | 'island'
 
 export interface Visit {
   readonly customer: string

@@ -10,6 +10,12 @@ export interface Shop {
   readonly pool: pg.Pool
   readonly outbox: Outbox<BodiesOf<typeof queues>>
   readonly tally: Tally
+  /** A fault of somebody else's: it lasts until the shop closes. */
+  readonly weather: Weather
+}
+
+export interface Weather {
+  isStormy: boolean
 }
 
 /** What this process did, for the screen. The verdict does not believe it: it counts rows. */
@@ -41,7 +47,7 @@ export async function createShop({ pool, schema }: ShopDatabase, say: (line: str
   const outbox = createOutbox({ database: pool, schema, queues, logger, onEvent: countEvents(tally) })
   await outbox.migrate()
   await pool.query(createTables)
-  return { pool, outbox, tally }
+  return { pool, outbox, tally, weather: { isStormy: true } }
 }
 
 function emptyTally(): Tally {

@@ -53,6 +53,14 @@ export const createTables = `
     primary key (message_id, attempt)
   );
 
+  -- Written by the carrier, for each parcel that the storm kept from the island.
+  create table stormbound (
+    message_id uuid not null,
+    order_id   integer not null,
+    attempt    integer not null,
+    primary key (message_id, attempt)
+  );
+
   -- What was rolled back. Nothing of a rolled-back transaction remains to be counted, so the customers note it on
   -- another connection, which commits by itself.
   create table declined (

@@ -1,7 +1,8 @@
 import type pg from 'pg'
-import { wrongAddress } from './addresses.ts'
+import { islandAddress, wrongAddress } from './addresses.ts'
 import type { Paint } from './paint.ts'
 import { thousands } from './paint.ts'
+import { mostAttempts } from './ship.ts'
 
 export interface Check {
   readonly title: string
@@ -77,6 +78,14 @@ const queries = {
       left join corrections c on c.order_id = o.id
       left join shipments s on s.message_id = c.message_id and s.address = c.address
      where o.address = '${wrongAddress}'`,
+
+  // A parcel that was refused until it was given up, and shipped under the same id at an earlier attempt, was replayed.
+  'every parcel the storm held was dead, then replayed': `
+    select count(*)::int as rows, count(*) filter (where s.message_id is null)::int as wrong
+      from orders o
+      left join stormbound b on b.order_id = o.id and b.attempt = ${mostAttempts}
+      left join shipments s on s.message_id = b.message_id and s.attempt < b.attempt
+     where o.address = '${islandAddress}'`,
 
   'every invoice not paid in time has one reminder': `
     select count(*)::int as rows, count(*) filter (where reminders <> 1)::int as wrong

@@ -13,8 +13,8 @@ export async function countWaiting(pool: pg.Pool): Promise<number> {
 
 /**
  * Resolves when every message is delivered (its row is deleted only after its handler is done), those that wait for a
- * retry or as timers included, and what died of it is replayed and delivered, too. Gives up after 30 seconds, or when
- * told to hurry; then the verdict will find what is left.
+ * retry or as timers included, and what died of a wrong address is mended and delivered, too. Gives up after 30 seconds,
+ * or when told to hurry; then the verdict will find what is left.
  */
 export async function untilNothingWaits(shop: Shop, hurry: AbortSignal): Promise<void> {
   const deadline = performance.now() + patienceMs

@@ -12,7 +12,8 @@ export function assembleLifecycle(parts: OutboxParts): Lifecycle {
 
 /** What a runner is made of, asked at each start. */
 export function runnerPartsOf({ settings, outbox, seam }: OutboxParts): () => RunnerParts {
-  const { onEvent, wake, deadLetters, describeError, middleware, stopTimeoutMs } = settings
+  const { onEvent, wake, deadLetters, delivered, generation, describeError, middleware, stopTimeoutMs } =
+    settings
   const { names } = outbox
   const log = safeLogger(settings.logger)
   const telling = createTelling({ onEvent, logger: log })
@@ -22,8 +23,11 @@ export function runnerPartsOf({ settings, outbox, seam }: OutboxParts): () => Ru
     names,
     wake,
     deadLetters,
+    generation,
+    delivered,
     describeError,
     middleware,
+    open: () => seam.opener(),
     draft: (publication) => draftFollowOn(outbox, publication),
     telling,
     log,

@@ -24,7 +24,12 @@ function answering(
     sent.push(statement)
     return rows as readonly Row[]
   }
-  const database: Database = { run, transaction: (work) => work({ run }), singleSession, capacity: null }
+  const database: Database = {
+    run,
+    transaction: (work) => work({ run }, null),
+    singleSession,
+    capacity: null,
+  }
   const rules = { names, wake, queues: null, codec: undefined, maxBodyBytes: 1_000 }
   return { sent, deadLetters: createDeadLetters({ database: () => database, outbox: rules }) }
 }
@@ -35,6 +40,17 @@ test.each<[string, (deadLetters: DeadLetters) => Promise<unknown>]>([
   ['get', ({ get }) => get('1')],
   ['replay of what is no id', ({ replay }) => replay('1', { by: 'me' })],
   ['replay by nobody', ({ replay }) => replay(id, {} as never)],
+  ['replayAll by nobody', ({ replayAll }) => replayAll({}, {} as never)],
+  ['a dry run by nobody', ({ replayAll }) => replayAll({}, { dryRun: true } as never)],
+  ['replayAll of nothing in particular', ({ replayAll }) => replayAll(undefined as never, { by: 'me' })],
+  ['resume by nobody', ({ resume }) => resume(id, {} as never)],
+  ['resume of what is no id', ({ resume }) => resume('1', { by: 'me' })],
+  ['discard by nobody', ({ discard }) => discard({}, {} as never)],
+  ['discard of an id by nobody', ({ discard }) => discard(id, {} as never)],
+  ['discard of what is no id', ({ discard }) => discard('1', { by: 'me' })],
+  ['discard of nothing in particular', ({ discard }) => discard(undefined as never, { by: 'me' })],
+  ['operations', ({ operations }) => operations({ limit: 0 })],
+  ['purge of any age', ({ purge }) => purge({} as never)],
 ])('%s refuses what it cannot use before it sends anything', async (_, call) => {
   const { deadLetters, sent } = answering([])
 

@@ -16,15 +16,17 @@ import { type FailureHistory, historyFrom, historyLimit } from './core/failure-h
 import type { Headers } from './core/headers.ts'
 import type { DeadReason } from './core/settlement.ts'
 import { sqlState, sqlStateOf } from './core/sql-state.ts'
+import type { DeadLetterStorage } from './core/storage-modes.ts'
+import { createDeadLetterOperations, type DeadLetterOperations } from './dead-letter-operations.ts'
 import type { Publishing } from './publish.ts'
+import { readCommitted } from './runtime/read-committed.ts'
 import type { BoundedCount } from './runtime/stats.ts'
 import { dateFrom } from './sql/columns.ts'
 import { countDeadLetters } from './sql/count-dead-letters.ts'
 import type { DeadLetterRow } from './sql/dead-letters.ts'
 import { getDeadLetter } from './sql/get-dead-letter.ts'
-import { setReadCommitted } from './sql/isolation.ts'
 import { listDeadLetters } from './sql/list-dead-letters.ts'
-import { type ReplayAnswer, replayDeadLetter } from './sql/replay-dead-letter.ts'
+import { mostReplayTries, type ReplayAnswer, replayDeadLetter } from './sql/replay-dead-letter.ts'
 import { orSchemaMissing } from './sql/schema-missing.ts'
 import type { Statement } from './sql/statement.ts'
 import { heardWake } from './sql/wake.ts'
@@ -53,7 +55,10 @@ export interface DeadLetter {
   readonly error: string | null
   /** What happened before its last replay. */
   readonly failureHistory: FailureHistory
-  /** It could not be moved to the dead letters: it lies among the messages, and nobody gets it. It is listed and replayed as any other. */
+  /**
+   * It lies among the messages, though that is not where this outbox keeps its dead letters: it could not be moved, or was buried under
+   * another `deadLetters`. Nobody gets it, and it is listed and replayed as any other.
+   */
   readonly isQuarantined: boolean
   /** The body's bytes as they are stored. */
   readonly raw: Uint8Array
@@ -76,8 +81,8 @@ export type ReplayResult =
       readonly because: 'not_found' | 'already_replayed' | 'timer_conflict'
     }
 
-/** The dead letters of an outbox, wherever they lie. Every call is a transaction of its own. */
-export interface DeadLetters {
+/** The dead letters of an outbox, wherever they lie. Every call is a transaction of its own, but for those that work in batches. */
+export interface DeadLetters extends DeadLetterOperations<DeadLetter> {
   /** Newest first. Pages follow each other without gaps or repetitions, whatever is added meanwhile. */
   list(options?: DeadLetterListOptions): Promise<DeadLetterPage>
   /** The newest of that id. */
@@ -94,13 +99,16 @@ export type DeadLetterRules = BodyRules & Pick<Publishing, 'names' | 'wake'>
 export interface DeadLettersParts {
   readonly database: () => Database
   readonly outbox: DeadLetterRules
+  /** Where the outbox lays them down: they are read wherever they lie. @default 'table' */
+  readonly deadLetters?: DeadLetterStorage
   /** Where `count` stops. @default 10_000 */
   readonly countBound?: number
 }
 
 export function createDeadLetters(parts: DeadLettersParts): DeadLetters {
   const { database, outbox, countBound = 10_000 } = parts
-  const { names } = outbox
+  const { names, wake } = outbox
+  const show = (row: DeadLetterRow): DeadLetter => deadLetterOf(parts, row)
   const read = async <Row>(statement: Statement<Row>): Promise<readonly Row[]> => {
     try {
       return await database().run(statement)
@@ -112,12 +120,12 @@ export function createDeadLetters(parts: DeadLettersParts): DeadLetters {
     async list(options) {
       const page = resolveDeadLetterPage(options)
       const rows = await read(listDeadLetters(names, page))
-      return pageOf(outbox, rows, page.limit)
+      return pageOf(parts, rows, page.limit)
     },
     async get(id) {
       assertMessageId(id)
       const [row] = await read(getDeadLetter(names, id))
-      return row === undefined ? null : deadLetterOf(outbox, row)
+      return row === undefined ? null : deadLetterOf(parts, row)
     },
     async count(filter) {
       const [row] = await read(countDeadLetters(names, resolveDeadLetterFilter(filter), countBound))
@@ -126,36 +134,39 @@ export function createDeadLetters(parts: DeadLettersParts): DeadLetters {
     },
     async replay(id, options) {
       assertMessageId(id)
-      return replay(database(), outbox, { id, ...resolveReplay(options) })
+      return replay(database(), parts.outbox, { id, ...resolveReplay(options) })
     },
+    ...createDeadLetterOperations({ database, names, wake, countBound, show }),
   } satisfies DeadLetters)
 }
 
 /** One row more than the page holds tells that another page follows. */
-function pageOf(rules: BodyRules, rows: readonly DeadLetterRow[], limit: number): DeadLetterPage {
+function pageOf(parts: LetterRules, rows: readonly DeadLetterRow[], limit: number): DeadLetterPage {
   const shown = rows.slice(0, limit)
   const last = rows.length > limit ? shown.at(-1) : undefined
   return {
-    items: shown.map((row) => deadLetterOf(rules, row)),
+    items: shown.map((row) => deadLetterOf(parts, row)),
     next: last === undefined ? null : cursorText({ ...last, failedMicros: last.micros }),
   }
 }
 
-export function deadLetterOf(rules: BodyRules, row: DeadLetterRow): DeadLetter {
+interface LetterRules {
+  readonly outbox: BodyRules
+  readonly deadLetters?: DeadLetterStorage
+}
+
+export function deadLetterOf({ outbox, deadLetters }: LetterRules, row: DeadLetterRow): DeadLetter {
   return {
-    ...storedMessage(rules, row),
+    ...storedMessage(outbox, row),
     firstAttemptAt: row.first === null ? null : dateFrom(row.first),
     lastAttemptAt: row.last === null ? null : dateFrom(row.last),
     failedAt: dateFrom(row.failed),
     reason: row.reason as DeadReason,
     error: row.error,
     failureHistory: historyFrom(row.history),
-    isQuarantined: row.place === 'quarantined',
+    isQuarantined: row.place === 'quarantined' && deadLetters !== 'in-place',
   }
 }
-
-// A timer that was armed meanwhile is found by the second try; one that is armed and cancelled again and again, by no number of them.
-const mostTries = 3
 
 async function replay(
   database: Database,
@@ -165,20 +176,12 @@ async function replay(
   const statement = replayDeadLetter(names, { ...query, historyLimit, wake: heardWake(wake, database) })
   for (let tries = 1; ; tries++) {
     try {
-      return resultOf(await readCommitted(database, statement))
+      return resultOf(await readCommitted(database, (tx) => tx.run(statement)))
     } catch (error) {
-      const isRace = sqlStateOf(error) === sqlState.uniqueViolation && tries < mostTries
+      const isRace = sqlStateOf(error) === sqlState.uniqueViolation && tries < mostReplayTries
       if (!isRace) throw orSchemaMissing(error, names.dead)
     }
   }
-}
-
-/** In another isolation than read committed, who comes second would get an error instead of an answer. */
-async function readCommitted<Row>(database: Database, statement: Statement<Row>): Promise<readonly Row[]> {
-  return database.transaction(async (tx) => {
-    await tx.run(setReadCommitted)
-    return tx.run(statement)
-  })
 }
 
 function resultOf([row]: readonly ReplayAnswer[]): ReplayResult {

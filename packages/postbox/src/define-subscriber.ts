@@ -12,14 +12,14 @@ import { namingQueues } from './subscribe.ts'
  * outbox.subscribe(shipping)
  */
 // biome-ignore lint/complexity/useMaxParams: those of subscribe, after the map that types them
-export function defineSubscriber<const M extends QueueMap, Q extends keyof M & string>(
+export function defineSubscriber<const M extends QueueMap, Q extends keyof M & string, Tx = unknown>(
   queues: M,
   names: Q | readonly Q[],
-  handler: Handler<Q, BodiesOf<M>>,
+  handler: Handler<Q, BodiesOf<M>, Tx>,
   options?: SubscribeOptions,
-): Subscriber<BodiesOf<M>> {
+): Subscriber<BodiesOf<M>, Tx> {
   const listed = assertSubscriber({ queues: names, handler }, queues)
   namingQueues(listed, () => resolveSubscribeOptions(options))
   const subscriber = { queues: listed, handler, options: options && Object.freeze({ ...options }) }
-  return Object.freeze(subscriber) as unknown as Subscriber<BodiesOf<M>>
+  return Object.freeze(subscriber) as unknown as Subscriber<BodiesOf<M>, Tx>
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { LogEntry, Logger } from './core/log.ts'
 import { defineSubscriber } from './define-subscriber.ts'
 import { createOutbox } from './outbox.ts'
+import { createStore, type StoreParts } from './store.ts'
 
 const tx = { query: async () => [], inTransaction: true }
 const own = { query: async () => [], transaction: () => Promise.reject(new Error('was not asked for')) }
@@ -30,6 +31,28 @@ describe('createOutbox', () => {
 
     expect(message).toMatch(/expected `database` to be/)
     expect(message).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['postgres://app:hunter2@db.internal/app', 'a string'],
+    [7, 'a number'],
+    [null, 'null'],
+    [[own], 'a Array'],
+  ])('refuses an `orm` that cannot be one without printing it (case %#)', (orm, got) => {
+    const message = messageOf(() => createOutbox({ database: own, orm: orm as never }))
+
+    expect(message).toMatch(/^expected `orm` to be a database of Drizzle or Kysely, got /)
+    expect(message).toContain(`got ${got}. `)
+  })
+
+  test('takes an `orm` without touching it', () => {
+    const orm = new Proxy(() => {}, {
+      get: () => {
+        throw new Error('do not touch')
+      },
+    })
+
+    expect(() => createOutbox({ database: own, orm: orm as never })).not.toThrow()
   })
 
   test('refuses a client of another kind by the name of its class', () => {
@@ -115,10 +138,27 @@ describe('deadLetters', () => {
       deadLetters.get('0190163d-8694-739b-9aea-966c26f8ad91'),
       deadLetters.count(),
       deadLetters.replay('0190163d-8694-739b-9aea-966c26f8ad91', { by: 'ann' }),
+      deadLetters.replayAll({}, { by: 'ann' }),
+      deadLetters.replayAll({}, { by: 'ann', dryRun: true }),
+      deadLetters.resume('0190163d-8694-739b-9aea-966c26f8ad91', { by: 'ann' }),
+      deadLetters.operations(),
+      deadLetters.discard({}, { by: 'ann' }),
+      deadLetters.discard('0190163d-8694-739b-9aea-966c26f8ad91', { by: 'ann' }),
+      deadLetters.purge({ olderThanMs: 0 }),
     ]
 
     for (const one of asked) await expect(one).rejects.toMatchObject({ code: 'OUTBOX_NO_DATABASE' })
     expect(Object.isFrozen(deadLetters)).toBe(true)
+  })
+
+  test('have the methods of what is loaded when they are asked, as the outbox has those of its store', () => {
+    const outbox = createOutbox()
+    const store = createStore({ ...({} as StoreParts), outbox: {} as never })
+
+    expect(Object.keys(outbox.deadLetters).sort()).toEqual(Object.keys(store.deadLetters).sort())
+    expect(outbox).toMatchObject(
+      Object.fromEntries(Object.keys(store).map((name) => [name, expect.anything()])),
+    )
   })
 })
 

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Database } from './adapters/executor.ts'
 import { recogniseDatabase, recogniseHandle } from './adapters/recognise.ts'
-import type { DatabaseLike, PooledDatabase, TransactionLike } from './adapters/transaction-like.ts'
+import type { DatabaseLike, OrmLike, PooledDatabase, TransactionLike } from './adapters/transaction-like.ts'
+import type { TransactionOf } from './adapters/transaction-of.ts'
 import type { BatchOptions } from './core/batch-options.ts'
 import { OutboxError } from './core/errors.ts'
 import type { BatchContext, Context, Handler, MessageFrom } from './core/handler.ts'
@@ -9,12 +10,15 @@ import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } f
 import type { PublishOptions } from './core/publish-options.ts'
 import type { Bodies, BodiesOf, QueueMap } from './core/queues.ts'
 import type { SchemaSqlOptions } from './core/schema-sql-options.ts'
+import { outline } from './core/show.ts'
 import type { SubscribeOptions } from './core/subscribe-options.ts'
 import type { Subscriber } from './core/subscriber.ts'
 import { uuidV7 } from './core/uuid.ts'
 import { isRecord } from './core/validate.ts'
 import type { ValidateSchemaOptions } from './core/validate-schema-options.ts'
 import type { DeadLetters } from './dead-letters.ts'
+import type { DeliveredMessages } from './delivered.ts'
+import type { Inbox } from './inbox.ts'
 import { lazyLifecycle } from './lazy-lifecycle.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
@@ -27,15 +31,22 @@ import { resolveNames } from './sql/names.ts'
 import type { Store, StoreParts } from './store.ts'
 import { type SubscribeArguments, type Subscribing, subscribe, subscribeBatch } from './subscribe.ts'
 
-export interface OutboxOptions<M extends QueueMap = QueueMap> extends OutboxSettingsInput<M> {
+export interface OutboxOptions<
+  M extends QueueMap = QueueMap,
+  D extends DatabaseLike | PooledDatabase = DatabaseLike | PooledDatabase,
+  O extends OrmLike = OrmLike,
+> extends OutboxSettingsInput<M> {
   /**
    * pg.Pool, postgres.js, PGlite, or your own. The caller owns it: it is never closed. Absent: a publisher only. Behind a pooler in
    * transaction mode `{ pool, listen }`, with a direct connection to listen on: through the pooler nothing is heard, and messages are found by polling.
    */
-  readonly database?: DatabaseLike | PooledDatabase
+  readonly database?: D
+  /** The database of Drizzle or Kysely, for handlers that write through it. The caller owns it, too. @default `database` */
+  readonly orm?: O
 }
 
-export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<B>, Lifecycle {
+/** `Tx`: the transaction of the application's client, as handlers get it. */
+export interface Outbox<B extends Bodies = Bodies, Tx = unknown> extends TransactionPublisher<B>, Lifecycle {
   /** Publishes in a transaction of its own, for a message that belongs to no other write. */
   publishNow<Q extends keyof B & string, TimerId extends string = never>(
     queue: Q,
@@ -52,19 +63,23 @@ export interface Outbox<B extends Bodies = Bodies> extends TransactionPublisher<
   subscribe<Q extends keyof B & string>(
     queues: Q | readonly Q[],
     // Not `Handler<Q, B>`, of which the compiler would print the whole map before the message.
-    handler: (message: MessageFrom<B, Q>, context: Context<B>) => unknown,
+    handler: (message: MessageFrom<B, Q>, context: Context<B, Tx>) => unknown,
     options?: SubscribeOptions,
   ): void
   /** The same for what `defineSubscriber` has made: all of a list, or none when one of them is refused. */
-  subscribe(subscribers: Subscriber<B> | readonly Subscriber<B>[]): void
+  subscribe(subscribers: Subscriber<B, Tx> | readonly Subscriber<B, Tx>[]): void
   /** Runs `handler` for many messages of the queue at once. */
   subscribeBatch<Q extends keyof B & string>(
     queue: Q,
-    handler: (messages: readonly MessageFrom<B, Q>[], context: BatchContext<B>) => unknown,
+    handler: (messages: readonly MessageFrom<B, Q>[], context: BatchContext<B, Tx>) => unknown,
     options?: BatchOptions,
   ): void
   /** The messages that were given up: to look at, and to replay. */
   readonly deadLetters: DeadLetters
+  /** The messages that were delivered, where they are kept (`delivered: 'table'`): to look at, and to purge. */
+  readonly delivered: DeliveredMessages
+  /** Which messages were handled already, for consumers that may get one twice: from here, or from a broker. */
+  readonly inbox: Inbox
   /** What waits in each queue that is defined or subscribed to. One statement, whose cost does not grow with the queues' lengths. */
   stats(): Promise<Stats>
   /** Creates or updates the tables. Safe to call from every process at once. */
@@ -85,7 +100,8 @@ export type QueueOf<O> = O extends Outbox<infer B> ? keyof B & string : never
 export type MessageOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? MessageFrom<B, Q> : never
 
 /** A named handler function's type: `const ship: HandlerOf<typeof outbox, 'orders'> = …`. */
-export type HandlerOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? Handler<Q, B> : never
+export type HandlerOf<O, Q extends QueueOf<O>> =
+  O extends Outbox<infer B, infer Tx> ? Handler<Q, B, Tx> : never
 
 /**
  * Makes an outbox. Nothing is connected until something is published or started.
@@ -93,13 +109,16 @@ export type HandlerOf<O, Q extends QueueOf<O>> = O extends Outbox<infer B> ? Han
  * @example
  * const outbox = createOutbox({ database: pool, queues: { orders: { body: typed<{ orderId: number }>() } } })
  */
-export function createOutbox<const M extends QueueMap = QueueMap>(
-  options: OutboxOptions<M> = {},
-): Outbox<BodiesOf<M>> {
+export function createOutbox<
+  const M extends QueueMap = QueueMap,
+  D extends DatabaseLike | PooledDatabase = DatabaseLike | PooledDatabase,
+  O extends OrmLike = OrmLike,
+>(options: OutboxOptions<M, D, O> = {}): Outbox<BodiesOf<M>, TransactionOf<[OrmLike] extends [O] ? D : O>> {
   const settings = resolveOutboxOptions(options)
   const seam: Seam = {
     handleOf: recogniseHandle,
     ...databasesOf(options.database),
+    opener: openerOf(options.orm, () => seam.database()),
     internals: internalsOf(options),
   }
   const outbox = publishingOf(settings, seam)
@@ -130,10 +149,12 @@ export function createOutbox<const M extends QueueMap = QueueMap>(
       outbox,
       queues: () => queuesOf(parts),
       deadLetters: settings.deadLetters,
+      delivered: settings.delivered,
+      internals: () => seam.internals,
     }),
     [internals]: parts,
   } as Outbox
-  return Object.freeze(created) as unknown as Outbox<BodiesOf<M>>
+  return Object.freeze(created) as never
 }
 
 function publishingOf(settings: OutboxSettings, seam: Seam): Publishing {
@@ -151,22 +172,39 @@ function queuesOf({ settings, registry }: Subscribing): readonly string[] {
   return [...new Set([...Object.keys(settings.queues ?? {}), ...served])]
 }
 
+const letterMethods = [
+  'list',
+  'get',
+  'count',
+  'replay',
+  'replayAll',
+  'resume',
+  'operations',
+  'discard',
+  'purge',
+] as const
+
 /** The public face of store.ts, which is loaded at the first call. */
-function lazyStore(parts: StoreParts): Pick<Outbox, keyof Store> {
+function lazyStore(parts: StoreParts): Store {
   const load = async (): Promise<Store> => (await import('./store.ts')).createStore(parts)
-  const letters = async (): Promise<DeadLetters> => (await load()).deadLetters
   return {
-    deadLetters: Object.freeze<DeadLetters>({
-      list: async (options) => (await letters()).list(options),
-      get: async (id) => (await letters()).get(id),
-      count: async (filter) => (await letters()).count(filter),
-      replay: async (id, options) => (await letters()).replay(id, options),
-    }),
-    stats: async () => (await load()).stats(),
-    migrate: async () => (await load()).migrate(),
-    schemaSql: async (options) => (await load()).schemaSql(options),
-    validateSchema: async (options) => (await load()).validateSchema(options),
+    deadLetters: lazily(async () => (await load()).deadLetters, letterMethods),
+    delivered: lazily(async () => (await load()).delivered, ['list', 'get', 'purge']),
+    inbox: lazily(async () => (await load()).inbox, ['once', 'purge']),
+    ...lazily(load, ['stats', 'migrate', 'schemaSql', 'validateSchema']),
   }
+}
+
+/** The methods of something that is loaded first, at each call: the test kit may have taken its place. */
+function lazily<T extends object, Name extends keyof T & string>(
+  load: () => Promise<T>,
+  names: readonly Name[],
+): Pick<T, Name> {
+  const methods = names.map((name) => [
+    name,
+    async (...given: unknown[]) => ((await load())[name] as (...all: unknown[]) => unknown)(...given),
+  ])
+  return Object.freeze(Object.fromEntries(methods))
 }
 
 function transactionPublisher(outbox: Publishing): TransactionPublisher<Bodies> {
@@ -221,12 +259,24 @@ function databaseOf(name: string, given: unknown): () => Database {
   const found = given === undefined ? null : recogniseDatabase(given)
   if (given !== undefined && found === null) {
     const toBe = 'to be a pg.Pool, a postgres.js client, a PGlite, or a plain object { query, transaction }'
-    throw new OutboxError('OUTBOX_INVALID_OPTION', `expected \`${name}\` ${toBe}, got ${outline(given)}`)
+    throw invalidClient(name, toBe, given)
   }
   return () => {
     if (found !== null) return found
     throw new OutboxError('OUTBOX_NO_DATABASE', 'this outbox was made without a `database`')
   }
+}
+
+/** What opens the transactions of handlers. What an ORM is, is found out at the start: what can tell is not loaded by those who only publish. */
+function openerOf(orm: unknown, database: () => Database): Seam['opener'] {
+  if (orm !== undefined && !isRecord(orm) && typeof orm !== 'function')
+    throw invalidClient('orm', 'to be a database of Drizzle or Kysely', orm)
+  return async () =>
+    orm === undefined ? database() : (await import('./adapters/recognise-orm.ts')).openerOf(orm)
+}
+
+function invalidClient(name: string, toBe: string, given: unknown): OutboxError {
+  return new OutboxError('OUTBOX_INVALID_OPTION', `expected \`${name}\` ${toBe}, got ${outline(given)}`)
 }
 
 /** A clock, failpoints: how our own tests reach inside. Not an option, so nothing else finds it; nor does it find the parts of the outbox. */
@@ -235,12 +285,3 @@ function internalsOf(options: object): Internals | undefined {
 }
 
 const internals: unique symbol = Symbol.for('postbox.internals') as never
-
-/** What was given, without its values: a connection string has a password in it. */
-function outline(given: unknown): string {
-  if (!isRecord(given)) return given === null ? 'null' : `a ${typeof given}`
-  const className = Object.getPrototypeOf(given)?.constructor?.name ?? 'Object'
-  return className === 'Object'
-    ? `an object with ${Object.keys(given).join(', ') || 'no members'}`
-    : `a ${className}`
-}

@@ -1,16 +1,16 @@
 // Path 1/7 · publish: drafts + the caller's transaction → rows. Never begins, commits or flushes anything of its own.
 import type { Database, Executor, Handle } from './adapters/executor.ts'
+import type { TimerName } from './cancel-timer.ts'
 import { type BatchInput, makeBatch } from './core/batch.ts'
 import { type DraftRules, makeDraft, type Publication } from './core/draft.ts'
 import { OutboxError } from './core/errors.ts'
 import type { Logger } from './core/log.ts'
 import type { Draft, PendingMessage, Receipt } from './core/message.ts'
 import type { Publishable, PublishRules, Receipts } from './core/middleware.ts'
-import { assertQueue } from './core/queue-name.ts'
-import { anything, assertOptions, assertValue, name, wholeNumber } from './core/validate.ts'
 import type { OnEvent } from './hear.ts'
-import { cancelTimer as cancelTimerStatement } from './sql/cancel-timer.ts'
-import { type InsertedRow, insertMessage, insertMessages } from './sql/insert-messages.ts'
+import type { PendingOptions } from './pending.ts'
+import { runStatement } from './run-statement.ts'
+import { type InsertedRow, insertMessage } from './sql/insert-message.ts'
 import type { Names } from './sql/names.ts'
 import type { Statement } from './sql/statement.ts'
 import { heardWake, type Wake } from './sql/wake.ts'
@@ -26,13 +26,6 @@ export interface Publishing extends DraftRules, PublishRules {
   readonly onEvent: OnEvent | undefined
   /** As it was given to createOutbox. */
   readonly logger: Logger | false | undefined
-}
-
-export interface PendingOptions {
-  /** @default all queues */
-  readonly queue?: string
-  /** @default 1_000 */
-  readonly limit?: number
 }
 
 /** One message, one statement. null: a waiting timer of the same name was kept. */
@@ -74,7 +67,7 @@ export async function publishMany(
   const batching = makeBatch(outbox, input)
   // Read now, as the batch has: the caller may change the list while it is awaited.
   const bodies = Array.isArray(input.bodies) ? [...input.bodies] : []
-  const batch = await batching
+  const [batch, { insertMessages }] = await Promise.all([batching, import('./sql/insert-messages.ts')])
   const wake = heardWake(outbox.wake, handle)
   return through(outbox, { ...batch, bodies }, async (drafts, tell) => {
     if (drafts.length === 0) return assertInside(handle).then(() => [])
@@ -118,17 +111,9 @@ async function through(
 }
 
 /** True when this call deleted the waiting timer; final when the caller commits. */
-export async function cancelTimer(
-  outbox: Publishing,
-  tx: unknown,
-  { queue, timerId }: { readonly queue: string; readonly timerId: string },
-): Promise<boolean> {
+export async function cancelTimer(outbox: Publishing, tx: unknown, timer: TimerName): Promise<boolean> {
   const handle = outbox.handleOf(tx)
-  assertQueue(queue, outbox.queues)
-  assertValue('OUTBOX_INVALID_OPTION', { label: 'timerId', check: name(1024), value: timerId })
-  const cancel = (mark: string | null) => cancelTimerStatement(outbox.names, { queue, timerId, mark })
-  const rows = await runInside(handle, (mark) => run(outbox, handle, cancel(mark)))
-  return rows.length > 0
+  return (await import('./cancel-timer.ts')).cancelTimer(outbox, handle, timer)
 }
 
 /** What waits, as this transaction sees it. Nothing is claimed. */
@@ -138,18 +123,7 @@ export async function pending(
   options: PendingOptions | undefined,
 ): Promise<readonly PendingMessage[]> {
   const handle = outbox.handleOf(tx)
-  if (options?.queue !== undefined) assertQueue(options.queue, outbox.queues)
-  assertOptions(options, { queue: anything, limit: wholeNumber(1, 100_000) }, 'the options of pending')
-  const { queue = null, limit = 1_000 } = options ?? {}
-  // For dashboards and tests: a service that only publishes does not carry it.
-  const [{ peekPending }, { pendingMessage }] = await Promise.all([
-    import('./sql/peek-pending.ts'),
-    import('./pending.ts'),
-  ])
-  const rows = await runInside(handle, (mark) =>
-    run(outbox, handle, peekPending(outbox.names, { queue, limit, mark })),
-  )
-  return rows.map((row) => pendingMessage(outbox, row))
+  return (await import('./pending.ts')).pending(outbox, handle, options)
 }
 
 interface Insert {
@@ -165,25 +139,10 @@ async function insert(
   executor: Executor,
   { drafts, statement, tell }: Insert,
 ): Promise<readonly InsertedRow[]> {
-  const send = () => run(outbox, executor, statement)
+  const send = () => runStatement(outbox, executor, statement)
   const rows = await (tell === null ? send() : tell(outbox, drafts, send))
   if (executor.delivered) await executor.delivered()
   return rows
-}
-
-/** Only the database can fail here: the input was checked. Tables that were never made are the commonest reason. */
-async function run<Row>(
-  outbox: Publishing,
-  executor: Executor,
-  statement: Statement<Row>,
-): Promise<readonly Row[]> {
-  try {
-    return await executor.run(statement)
-  } catch (error) {
-    // What it means is loaded when something failed; where that fails, too, the error itself must not be lost.
-    const meaning = await import('./sql/schema-missing.ts').catch(() => null)
-    throw meaning === null ? error : meaning.orSchemaMissing(error, outbox.names.messages)
-  }
 }
 
 /** A row without these members was renamed on its way: by a `transform` of the client, or an own handle's `query`. */

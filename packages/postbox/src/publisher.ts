@@ -2,7 +2,7 @@ import type { TransactionLike } from './adapters/transaction-like.ts'
 import type { PendingMessage, Receipt } from './core/message.ts'
 import type { PublishOptions } from './core/publish-options.ts'
 import type { Bodies } from './core/queues.ts'
-import type { PendingOptions } from './publish.ts'
+import type { PendingOptions } from './pending.ts'
 
 /** null only where there may be a `timerId`: a waiting timer of that name was kept. */
 export type ReceiptFor<TimerId> = [TimerId] extends [never] ? Receipt : Receipt | null

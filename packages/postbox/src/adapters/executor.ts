@@ -32,7 +32,8 @@ export interface Listening extends Executor {
 
 /** What the outbox's own work runs on: statements on their own, and transactions of ours. */
 export interface Database extends Executor {
-  transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
+  /** Begins, runs the work, commits; rolls back when it throws. `handle` is the same transaction as the application knows it: its client's own. */
+  transaction<T>(work: (tx: Executor, handle: unknown) => Promise<T>): Promise<T>
   /** One session serves everybody (PGlite): advisory locks tell nothing there, so publishers always notify. */
   readonly singleSession: boolean
   /** How many connections there can be at once; null where nobody knows. */

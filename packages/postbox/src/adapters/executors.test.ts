@@ -11,14 +11,14 @@ const statement = Object.freeze({ name: 'probe', text: 'select $1', values: Obje
 const rows = [{ a: 1 }]
 
 /** A pg pool of one client that notes what it was asked, and fails where told. */
-function fakePool(failing: string | null = null) {
+function fakePool(failing?: string, commands: Readonly<Record<string, string>> = {}) {
   const texts: string[] = []
   const released: unknown[] = []
   const query = async (text: string, values: readonly unknown[]) => {
     texts.push(text)
     if (text === failing) throw new Error(`failed: ${text}`)
     if (Object.isFrozen(values)) throw new TypeError('pg writes into the array of values')
-    return { rows }
+    return { rows, command: commands[text] }
   }
   const release = (destroy?: unknown): void => {
     released.push(destroy)
@@ -27,6 +27,30 @@ function fakePool(failing: string | null = null) {
   const pool = Object.assign(new EventEmitter(), { totalCount: 0, query, connect: async () => client })
   return { database: recogniseDatabase(pool)!, pool, client, texts, released }
 }
+
+describe('a transaction of a database', () => {
+  const clientOfPg = fakePool()
+  const tx = { query: async () => ({ rows }), unsafe: async () => rows }
+  const ownTx = { query: async () => rows }
+  type Work = (tx: unknown) => unknown
+  const give = (work: Work): unknown => work(tx)
+  const method = (): void => {}
+
+  test.each<[string, object, unknown]>([
+    ['pg', clientOfPg.pool, clientOfPg.client],
+    ['postgres.js', { unsafe: method, begin: (_: string, work: Work) => work(tx), reserve: method }, tx],
+    ['PGlite', { query: method, exec: method, sql: method, listen: method, transaction: give }, tx],
+    ['an own client', { query: method, transaction: (work: Work) => work(ownTx) }, ownTx],
+  ])('is given as %s knows it, beside our way to use it', async (_, database, own) => {
+    const given = await recogniseDatabase(database)!.transaction(async (executor, handle) => ({
+      rows: await executor.run(statement),
+      handle,
+    }))
+
+    expect(given.rows).toBe(rows)
+    expect(given.handle).toBe(own)
+  })
+})
 
 describe('the executor of pg', () => {
   test('gives the rows, and values in an array of its own', async () => {
@@ -44,7 +68,31 @@ describe('the executor of pg', () => {
     expect(released).toEqual([undefined])
   })
 
-  test.each(['begin isolation level read committed', 'select $1', 'commit'])(
+  test('work that fails is rolled back, and its connection given back as it was', async () => {
+    const { database, client, texts, released } = fakePool('select $1')
+
+    await expect(database.transaction((tx) => tx.run(statement))).rejects.toThrow('failed: select $1')
+    expect(texts.at(-1)).toBe('rollback')
+    expect(released).toEqual([undefined])
+    expect(client.listenerCount('error')).toBe(0)
+  })
+
+  test('where work that fails cannot be rolled back, the client is destroyed and the first error passed on', async () => {
+    const { database, released } = fakePool('rollback')
+    const work = () => Promise.reject(new Error('of the work'))
+
+    await expect(database.transaction(work)).rejects.toThrow('of the work')
+    expect(released).toEqual([true])
+  })
+
+  test('a COMMIT that is answered by ROLLBACK is a failure', async () => {
+    const { database, released } = fakePool('none', { commit: 'ROLLBACK' })
+
+    await expect(database.transaction((tx) => tx.run(statement))).rejects.toThrow('it was rolled back')
+    expect(released).toEqual([true])
+  })
+
+  test.each(['begin isolation level read committed', 'commit'])(
     'when %s fails, the client is destroyed and the error passed on',
     async (failing) => {
       const { database, texts, released } = fakePool(failing)
@@ -73,7 +121,7 @@ describe('the executor of pg', () => {
     expect(client.listenerCount('error')).toBe(0)
   })
 
-  test.each(['begin isolation level read committed', 'select $1', 'commit'])(
+  test.each(['begin isolation level read committed', 'commit'])(
     'when %s fails, what the destroyed client still says while it closes does not end the process',
     async (failing) => {
       const { database, client } = fakePool(failing)
@@ -154,6 +202,47 @@ describe('the executor of PGlite', () => {
 
     expect(await database.run(statement)).toBe(rows)
     expect(await database.transaction((tx) => tx.run(statement))).toBe(rows)
+  })
+})
+
+describe('the executor of Drizzle', () => {
+  const members = { transaction: () => {}, selectDistinctOn: () => {}, rollback: () => {} }
+
+  test.each<[string, unknown]>([
+    ['the rows of pg and PGlite', { rows }],
+    ['the array of postgres.js', rows],
+  ])('gives %s, for a query that has text and values as Drizzle asks for them', async (_, answer) => {
+    const built: unknown[] = []
+    const execute = async (query: { getSQL(): { toQuery(): unknown } }): Promise<unknown> => {
+      built.push(query.getSQL().toQuery())
+      return answer
+    }
+
+    expect(await recogniseHandle({ ...members, execute }).run(statement)).toBe(rows)
+    expect(built).toEqual([{ sql: 'select $1', params: [1] }])
+  })
+})
+
+describe('the executor of Kysely', () => {
+  test('sends a compiled query past the plugins, and gives its rows', async () => {
+    const sent: unknown[] = []
+    const plain = {
+      executeQuery: async (query: object) => {
+        sent.push(query)
+        return { rows }
+      },
+    }
+    const executeQuery = (): Promise<never> => Promise.reject(new Error('through the plugins'))
+    const tx = { isTransaction: true, executeQuery, withoutPlugins: () => plain }
+
+    expect(await recogniseHandle(tx).run(statement)).toBe(rows)
+    expect(sent).toEqual([
+      {
+        sql: 'select $1',
+        parameters: [1],
+        query: { kind: 'RawNode', sqlFragments: ['select $1'], parameters: [] },
+      },
+    ])
   })
 })
 

@@ -15,7 +15,7 @@ export interface OwnHandle {
 /** A database of any other client, for an outbox that runs: a plain object of these two. */
 export interface OwnDatabase {
   query(text: string, values: readonly unknown[]): Promise<readonly unknown[]>
-  /** Begins, runs the work, commits; rolls back when the work throws. */
+  /** Begins, runs the work, commits; rolls back when the work throws. With `inTransaction`, what it gives can be passed to `publish`, too. */
   transaction<T>(work: (tx: Pick<OwnHandle, 'query'>) => Promise<T>): Promise<T>
 }
 
@@ -36,7 +36,7 @@ function database(candidate: object): Database | null {
     ...executor(given),
     singleSession: false,
     capacity: null,
-    transaction: (work) => given.transaction((tx) => work(executor(tx))),
+    transaction: (work) => given.transaction((tx) => work(executor(tx), tx)),
   }
 }
 

@@ -8,6 +8,10 @@ export interface PgPool extends Queryable {
 }
 
 interface PoolClient extends Queryable {
+  query(
+    text: string,
+    values: unknown[],
+  ): Promise<{ readonly rows: readonly unknown[]; readonly command?: string }>
   /** Not documented; where it is missing, a connection that no longer answers is closed only when the system gives up on it. */
   readonly connection?: { readonly stream?: { destroy(): void } }
   release(destroy?: boolean): void
@@ -16,25 +20,47 @@ interface PoolClient extends Queryable {
 }
 
 /** One transaction on a connection of the pool. */
-export async function inTransaction<T>(pool: PgPool, work: (tx: Executor) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(
+  pool: PgPool,
+  work: (tx: Executor, handle: unknown) => Promise<T>,
+): Promise<T> {
   const client = await pool.connect()
+  let isBroken = false
+  let isWorking = false
   // A connection that breaks between two statements is an `error` event, which ends the process when nobody listens. The next
   // statement fails with the same cause, and that is where it is handled.
-  const ignore = (): void => {}
-  client.on('error', ignore)
+  const broke = (): void => {
+    isBroken = true
+  }
+  client.on('error', broke)
+  const giveBack = (): void => {
+    client.removeListener('error', broke)
+    client.release()
+  }
   try {
     await client.query('begin isolation level read committed', [])
-    const result = await work(rowsExecutor(client))
-    await client.query('commit', [])
-    client.removeListener('error', ignore)
-    client.release()
+    isWorking = true
+    const result = await work(rowsExecutor(client), client)
+    isWorking = false
+    const { command } = await client.query('commit', [])
+    if (command === 'ROLLBACK')
+      throw new Error('a statement of the transaction had failed: it was rolled back')
+    giveBack()
     return result
   } catch (error) {
-    // Closing the connection rolls back whatever state it is in, and works on a broken one, too. The listener stays on it: it may
-    // still have something to say while it closes.
-    client.release(true)
+    // Work that fails is no reason to make a new connection. All else is: closing it rolls back whatever state it is in, and works on a broken
+    // one, too. The listener stays on it then: it may still have something to say while it closes.
+    if (isWorking && !isBroken && (await isRolledBack(client))) giveBack()
+    else client.release(true)
     throw error
   }
+}
+
+function isRolledBack(client: PoolClient): Promise<boolean> {
+  return client.query('rollback', []).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** A connection of the pool that is ours until it is given back. */

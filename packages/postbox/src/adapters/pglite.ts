@@ -34,7 +34,7 @@ function database(candidate: object): Database | null {
     capacity: null,
     // Imported when an outbox starts: a service that only publishes does not carry it.
     listen: async (channels, hearing) => (await import('./pglite-listen.ts')).listen(db, channels, hearing),
-    transaction: (work) => db.transaction((tx) => work(rowsExecutor(tx))),
+    transaction: (work) => db.transaction((tx) => work(rowsExecutor(tx), tx)),
   }
 }
 

@@ -32,8 +32,8 @@ function database(candidate: object): Database | null {
     // No `connect`: a reserved connection that broke is given to others while its old handle still sends statements to it.
     listen: async (channels, hearing) =>
       (await import('./postgres-listen.ts')).listen(sql, channels, hearing),
-    transaction: <T>(work: (tx: Executor) => Promise<T>) =>
-      sql.begin('isolation level read committed', (tx) => work(executor(tx))),
+    transaction: <T>(work: (tx: Executor, handle: unknown) => Promise<T>) =>
+      sql.begin('isolation level read committed', (tx) => work(executor(tx), tx)),
   }
 }
 

@@ -28,6 +28,14 @@ const sqlReserved = callable(['unsafe', 'typed', 'json', 'release'])
 const pgliteMembers = ['query', 'exec', 'sql', 'listen']
 const pglite = instance([...pgliteMembers, 'transaction'], { closed: false })
 const pgliteTransaction = (closed: boolean): object => instance([...pgliteMembers, 'rollback'], { closed })
+const drizzleMembers = ['execute', 'transaction', 'select', 'selectDistinctOn']
+const drizzleDb = instance(drizzleMembers, { query: {}, session: { client: pgPool } })
+const drizzleTransaction = (client: unknown): object =>
+  instance([...drizzleMembers, 'rollback'], { query: {}, session: { client } })
+const kyselyMembers = ['executeQuery', 'withoutPlugins', 'transaction', 'startTransaction']
+const kyselyDb = instance(kyselyMembers, { isTransaction: false })
+const kyselyTransaction = (members: object = {}): object =>
+  instance(kyselyMembers, { isTransaction: true, ...members })
 const ownHandle = (inTransaction: unknown): object => ({ query: method, inTransaction })
 
 /** Touching any member throws, as some proxies of ORMs and mocks do. */
@@ -65,6 +73,45 @@ describe('recogniseHandle', () => {
     ['the handle of db.transaction', pgliteTransaction(false), { client: 'PGlite', inside: true }],
     ['the handle of an ended db.transaction', pgliteTransaction(true), { client: 'PGlite', inside: false }],
     ['PGlite itself', pglite, { client: 'PGlite', inside: false }],
+    ['a Drizzle transaction', drizzleTransaction(pgClient('T')), { client: 'Drizzle', inside: true }],
+    ['one on an old pg', drizzleTransaction(pgClient()), { client: 'Drizzle', inside: 'unknown' }],
+    ['one that has ended on pg', drizzleTransaction(pgClient('I')), { client: 'Drizzle', inside: false }],
+    ['one on postgres.js', drizzleTransaction(sqlTransaction), { client: 'Drizzle', inside: true }],
+    ['one on PGlite', drizzleTransaction(pgliteTransaction(false)), { client: 'Drizzle', inside: true }],
+    [
+      'one that has ended there',
+      drizzleTransaction(pgliteTransaction(true)),
+      { client: 'Drizzle', inside: false },
+    ],
+    ['one on a driver we do not know', drizzleTransaction({}), { client: 'Drizzle', inside: true }],
+    [
+      'one that hides its driver',
+      instance([...drizzleMembers, 'rollback']),
+      { client: 'Drizzle', inside: true },
+    ],
+    ['a Drizzle database', drizzleDb, { client: 'Drizzle', inside: false }],
+    [
+      'a Drizzle database on a client in a transaction',
+      instance(drizzleMembers, { session: { client: pgClient('T') } }),
+      { client: 'Drizzle', inside: false },
+    ],
+    ['a Kysely transaction', kyselyTransaction(), { client: 'Kysely', inside: true }],
+    [
+      'a controlled one',
+      kyselyTransaction({ isCommitted: false, isRolledBack: false }),
+      { client: 'Kysely', inside: true },
+    ],
+    [
+      'a committed one',
+      kyselyTransaction({ isCommitted: true, isRolledBack: false }),
+      { client: 'Kysely', inside: false },
+    ],
+    [
+      'one rolled back',
+      kyselyTransaction({ isCommitted: false, isRolledBack: true }),
+      { client: 'Kysely', inside: false },
+    ],
+    ['Kysely itself', kyselyDb, { client: 'Kysely', inside: false }],
     ['an own handle inside', ownHandle(true), { client: 'own', inside: true }],
     ['an own handle that answers inside', ownHandle(() => true), { client: 'own', inside: true }],
     ['an own handle outside', ownHandle(false), { client: 'own', inside: false }],
@@ -81,6 +128,9 @@ describe('recogniseHandle', () => {
     [sqlRoot, /sql\.begin/],
     [pglite, /db\.transaction/],
     [pgliteTransaction(true), /has ended/],
+    [drizzleDb, /the Drizzle database: pass the tx that db\.transaction/],
+    [kyselyDb, /the Kysely instance: pass the trx that db\.transaction\(\)\.execute/],
+    [kyselyTransaction({ isCommitted: true }), /has ended/],
     [ownHandle(undefined), /says undefined/],
     [ownHandle('yes'), /says yes/],
     [ownHandle(1), /says 1/],
@@ -100,15 +150,14 @@ describe('recogniseHandle', () => {
     expect(handle.transactionState().inside).toBe(false)
   })
 
-  test('only PGlite is one session for everybody', () => {
-    const handles = [pgliteTransaction(false), pgClient('T'), sqlTransaction, ownHandle(true)]
+  test('only PGlite is one session for everybody, under Drizzle too', () => {
+    const single = [pgliteTransaction(false), drizzleTransaction(pgliteTransaction(false))]
+    const others = [pgClient('T'), sqlTransaction, drizzleTransaction(pgClient('T')), kyselyTransaction()]
+    const sessions = (handles: object[]): Set<boolean> =>
+      new Set(handles.map((handle) => recogniseHandle(handle).singleSession))
 
-    expect(handles.map((handle) => recogniseHandle(handle).singleSession)).toEqual([
-      true,
-      false,
-      false,
-      false,
-    ])
+    expect(sessions(single)).toEqual(new Set([true]))
+    expect(sessions([...others, ownHandle(true)])).toEqual(new Set([false]))
   })
 
   // U-PUB-02
@@ -128,6 +177,7 @@ describe('recogniseHandle', () => {
       instance(['query', 'startTransaction', 'release'], { isTransactionActive: true }),
     ],
     ['a Sequelize transaction', instance(['commit', 'rollback', 'afterCommit'])],
+    ['a Drizzle transaction of MySQL', instance(['execute', 'transaction', 'select', 'rollback'])],
   ])('%s is refused', (_title, candidate) => {
     expect(() => recogniseHandle(candidate)).toThrow(
       expect.objectContaining({ code: 'OUTBOX_UNKNOWN_HANDLE' }),
@@ -204,6 +254,8 @@ describe('recogniseDatabase', () => {
   test.each([
     ['a TypeORM DataSource', instance(['query', 'transaction', 'createQueryRunner'])],
     ['a Sequelize', instance(['query', 'transaction', 'authenticate'])],
+    ['a Drizzle database', drizzleDb],
+    ['Kysely', kyselyDb],
     ['a subclass of nothing known', Object.create({ query: method, transaction: method })],
     ['a function with both methods', callable(['query', 'transaction'])],
     ['a pg client, which is one connection', pgClient('I')],

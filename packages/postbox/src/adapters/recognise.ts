@@ -1,13 +1,15 @@
 import { OutboxError } from '../core/errors.ts'
 import { show } from '../core/show.ts'
+import { drizzle } from './drizzle.ts'
 import type { Database, Handle, Recogniser } from './executor.ts'
+import { kysely } from './kysely.ts'
 import { own } from './own.ts'
 import { pg } from './pg.ts'
 import { pglite } from './pglite.ts'
 import { postgres } from './postgres.ts'
 
 // The most particular first: `{ query, inTransaction }` would fit some clients by accident.
-const recognisers: readonly Recogniser[] = [pg, postgres, pglite, own]
+const recognisers: readonly Recogniser[] = [pg, postgres, pglite, drizzle, kysely, own]
 
 /** The caller's handle, told by its own members; anything else is refused before it is touched. */
 export function recogniseHandle(candidate: unknown): Handle {

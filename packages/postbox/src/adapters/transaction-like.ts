@@ -23,11 +23,15 @@ export type TransactionLike<H> = H extends null | undefined
           ? Not<'this is the postgres.js client; use sql.begin(tx => publish(tx, …))'>
           : H extends { transaction: any; listen: any; waitReady: any }
             ? Not<'this is the PGlite instance; use db.transaction(tx => publish(tx, …))'>
-            : H extends PgClient | PostgresTransaction | PGliteTransaction | OwnHandle
+            : H extends PgClient | PostgresTransaction | QueryTransaction | KyselyTransaction | OwnHandle
               ? H
-              : H extends { inTransaction: any }
-                ? Not<'query(text, values) must give a promise of rows, inTransaction a boolean'>
-                : Not<'no known client has this shape; pass { query, inTransaction }'>
+              : H extends { execute: any; selectDistinctOn: any }
+                ? Not<'this is the Drizzle database; use db.transaction(tx => publish(tx, …))'>
+                : H extends { executeQuery: any; withoutPlugins: any }
+                  ? Not<'this is the Kysely instance; use db.transaction().execute(tx => publish(tx, …))'>
+                  : H extends { inTransaction: any }
+                    ? Not<'query(text, values) must give a promise of rows, inTransaction a boolean'>
+                    : Not<'no known client has this shape; pass { query, inTransaction }'>
 
 interface PgClient {
   query: any
@@ -45,9 +49,15 @@ interface PostgresReserved {
   release: any
 }
 
-interface PGliteTransaction {
+/** PGlite and Drizzle, on whatever driver. */
+interface QueryTransaction {
   query: any
   rollback: any
+}
+
+interface KyselyTransaction {
+  executeQuery: any
+  readonly isTransaction: true
 }
 
 /** What `database` takes; the run-time check gives the same answer for those who do not compile. */
@@ -56,6 +66,12 @@ export type DatabaseLike =
   | { unsafe: any; begin: any; reserve: any }
   | { query: any; exec: any; transaction: any; listen: any }
   | OwnDatabase
+
+/** What `orm` takes: the database of Drizzle or Kysely, not a transaction of it; or what `database` takes. */
+export type OrmLike =
+  | { execute: any; transaction: any; selectDistinctOn: any }
+  | { executeQuery: any; transaction: any; withoutPlugins: any }
+  | DatabaseLike
 
 /** A pool behind a pooler in transaction mode, and a direct connection to listen on. */
 export interface PooledDatabase {

@@ -18,6 +18,7 @@ import {
   type Entry,
   halves,
   mostRefusals,
+  refusedDelayMs,
   type SettlementBatch,
 } from './batching.ts'
 import type { Settlement } from './settlement.ts'
@@ -153,6 +154,24 @@ describe('batchesOf', () => {
 
   test('a burial is refused three times before it is given up', () => {
     expect(mostRefusals).toBe(3)
+  })
+
+  test.each([
+    ['table', 'quarantine'],
+    ['discard', 'quarantine'],
+    ['in-place', 'bury'],
+  ] as const)('a burial that is refused too often, %s: %s', (deadLetters, kind) => {
+    const entries = [{ ...entryOf('bury', '1'), refusals: mostRefusals }]
+
+    expect(summaryOf(batchesOf(entries, deadLetters))).toEqual([[kind, '1']])
+  })
+
+  test('what is refused waits three seconds in all for its way out, and without one ever longer, up to a minute', () => {
+    const delays = (hasWayOut: boolean): number[] =>
+      [1, 2, 3, 4, 7, 50, 2_000].map((refusals) => refusedDelayMs(refusals, hasWayOut))
+
+    expect(delays(true)).toEqual([1_000, 2_000, 0, 0, 0, 0, 0])
+    expect(delays(false)).toEqual([1_000, 2_000, 4_000, 8_000, 60_000, 60_000, 60_000])
   })
 
   test.each(goingBack)('%s: timers go apart from the rest, and take their names with them', (kind) => {

@@ -1,16 +1,28 @@
 import type { Settlement } from './settlement.ts'
+import type { DeadLetterStorage } from './storage-modes.ts'
 
 /** A settlement that waits to be written. */
 export interface Entry {
   readonly settlement: Settlement
   /** How many of its kind one statement may write. */
   readonly maxBatch: number
-  /** How often it was refused and put off: by the dead letters, or because a timer of its name is being armed. */
+  /** How often it was refused and put off: by where it is to be kept, or because a timer of its name is being armed. */
   readonly refusals: number
 }
 
 /** A message whose burial was refused so often stays where it is, and is delivered no more. */
 export const mostRefusals = 3
+
+const longestDelayMs = 60_000
+
+/**
+ * How long something that was refused waits for its next try. With a way out, three tries within three seconds, and then that way at once;
+ * without, ever later, until it works: nothing else may become of it.
+ */
+export function refusedDelayMs(refusals: number, hasWayOut: boolean): number {
+  if (hasWayOut && refusals >= mostRefusals) return 0
+  return Math.min(1_000 * 2 ** (refusals - 1), longestDelayMs)
+}
 
 /** What one statement can write. `follow`: deletes that publish; `quarantine`: burials that the dead letters refuse. */
 export type BatchKind = Settlement['write'] | 'follow' | 'quarantine'
@@ -41,13 +53,16 @@ const order: readonly BatchKind[] = [
  * What a flush writes, statement by statement. Sorted by seq: two statements that lock the same rows in opposite order deadlocked in
  * 35 of 60 trials.
  */
-export function batchesOf<E extends Entry>(entries: readonly E[]): readonly SettlementBatch<E>[] {
+export function batchesOf<E extends Entry>(
+  entries: readonly E[],
+  deadLetters: DeadLetterStorage = 'table',
+): readonly SettlementBatch<E>[] {
   const groups = new Map<
     string,
     { readonly kind: BatchKind; readonly isNamed: boolean; readonly alike: E[] }
   >()
   for (const entry of entries) {
-    const kind = kindOf(entry)
+    const kind = kindOf(entry, deadLetters)
     const isNamed = isNamedAs(kind, entry)
     const name = `${kind} ${isNamed} ${entry.maxBatch}`
     const group = groups.get(name) ?? { kind, isNamed, alike: [] }
@@ -66,10 +81,11 @@ export function halves<E extends Entry>(batch: SettlementBatch<E>): readonly Set
   return chunked(batch.entries, Math.ceil(batch.entries.length / 2)).map((entries) => ({ ...batch, entries }))
 }
 
-function kindOf({ settlement, refusals }: Entry): BatchKind {
+function kindOf({ settlement, refusals }: Entry, deadLetters: DeadLetterStorage): BatchKind {
   if (settlement.write === 'delete') return settlement.followOns.length > 0 ? 'follow' : 'delete'
-  if (settlement.write === 'bury') return refusals < mostRefusals ? 'bury' : 'quarantine'
-  return settlement.write
+  // What is buried where it lies would be quarantined by the very statement that was refused.
+  const mayGoElsewhere = settlement.write === 'bury' && deadLetters !== 'in-place'
+  return mayGoElsewhere && refusals >= mostRefusals ? 'quarantine' : settlement.write
 }
 
 /** It goes back to waiting with the name of its timer, or arms one: somebody may be about to take that name. */

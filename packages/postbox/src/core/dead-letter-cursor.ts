@@ -1,7 +1,7 @@
 import { OutboxError } from './errors.ts'
 import { expected } from './validate.ts'
 
-/** Where a dead letter lies: moved to its table, or quarantined among the messages because it could not be moved. */
+/** Where a dead letter lies: moved to its table, or still among the messages (`quarantined`): kept there, or because it could not be moved. */
 export type DeadPlace = 'moved' | 'quarantined'
 
 /** A place in the list of dead letters: newest first, moved ones before quarantined ones of the same microsecond. */
@@ -37,4 +37,10 @@ export function readCursor(given: string): DeadLetterCursor {
 export function seqUpTo({ place, seq }: DeadLetterCursor, of: DeadPlace): string {
   if (place === of) return String(BigInt(seq) - 1n)
   return of === 'quarantined' ? String(largestSeq) : '0'
+}
+
+/** The same upwards, for who reads the oldest first: from which seq on. */
+export function seqFrom({ place, seq }: DeadLetterCursor, of: DeadPlace): string {
+  if (place === of) return String(BigInt(seq) + 1n)
+  return of === 'quarantined' ? '0' : String(largestSeq)
 }

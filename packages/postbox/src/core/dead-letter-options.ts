@@ -41,7 +41,7 @@ export interface DeadLetterListOptions extends DeadLetterFilter {
 export interface ReplayOptions {
   /** Who replays it, for the message's history. At most 255 bytes. */
   readonly by: string
-  /** The message's generation from now on. @default the one it had */
+  /** The message's generation from now on: code of this one and of newer ones will run it. @default the one it had */
   readonly generation?: number | undefined
   /** @default 0, at once */
   readonly delayMs?: number | undefined
@@ -74,7 +74,7 @@ export interface ReplayQuery {
 const earliestMs = -62_135_596_800_000
 const latestMs = Date.UTC(9999, 11, 31)
 
-const date: Check = (value) => {
+export const date: Check = (value) => {
   const ms = value instanceof Date ? value.getTime() : Number.NaN
   return ms >= earliestMs && ms <= latestMs ? null : 'to be a valid Date before the year 10000'
 }
@@ -96,7 +96,7 @@ const reason: Check = (value) => {
 
 const longestMs = 36_525 * 86_400_000
 
-const delay: Check = (value) =>
+export const delay: Check = (value) =>
   typeof value === 'number' && value >= 0 && value <= longestMs
     ? null
     : 'to be a number of milliseconds, from 0 to a hundred years'
@@ -131,12 +131,15 @@ export function resolveDeadLetterFilter(
   const { queue, reason = null, since, until, key = null, search = null } = given
   // Only its form: the dead letters of a queue that was given up must still be found.
   if (queue !== undefined) assertQueue(queue, null)
-  if (since !== undefined && until !== undefined && since > until) {
-    const sentence = `expected \`since\` not to be after \`until\`, got ${show(since)} and ${show(until)}`
-    throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
-  }
+  assertTimes(since, until)
   const [sinceMs = null, untilMs = null] = [since?.getTime(), until?.getTime()]
   return { queue: queue ?? null, reason, key, search, sinceMs, untilMs }
+}
+
+export function assertTimes(since: Date | undefined, until: Date | undefined): void {
+  if (since === undefined || until === undefined || since <= until) return
+  const sentence = `expected \`since\` not to be after \`until\`, got ${show(since)} and ${show(until)}`
+  throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
 }
 
 export function resolveDeadLetterPage(given: DeadLetterListOptions = {}): DeadLetterPageQuery {

@@ -5,6 +5,7 @@ import {
   type Ended,
   outcomeOf,
   refuseFunction,
+  withFailure,
   withFollowOns,
 } from './decision.ts'
 import type { Draft } from './message.ts'
@@ -262,6 +263,38 @@ describe('refuseFunction', () => {
     ['what a middleware answered stays answered', answered],
   ])('%s', (_, ended) => {
     expect(refuseFunction(ended)).toBe(ended)
+  })
+})
+
+describe('a transaction', () => {
+  const committed = { kind: 'committed', followOns: 1 } as const
+
+  test.each<[string, (decision: Decision) => void]>([
+    ['nothing was decided', () => {}],
+    ['an ack', (decision) => decision.ack()],
+    ['the delivery was over', (decision) => decision.close()],
+  ])('concludes the delivery after %s, and nothing changes that', (_, before) => {
+    const decision = createDecision()
+    before(decision)
+    decision.conclude(committed)
+    decision.retry()
+
+    expect(decision.outcome).toBe(committed)
+    expect(outcomeOf(decision.outcome, threw, { ack: 'auto', isShared: false })).toBe(committed)
+  })
+
+  test.each<[string, Ended, boolean]>([
+    ['returned', { ...returned, value: 1, isInterrupted: false }, false],
+    ['returned because of a stop', { ...returned, value: 1, isInterrupted: true }, true],
+    ['was answered for', answered, false],
+  ])('that failed fails a handler that %s', (_, ended, isInterrupted) => {
+    expect(withFailure(ended, bad)).toEqual({ kind: 'threw', error: bad, isInterrupted })
+  })
+
+  test('that failed does not hide what its handler threw', () => {
+    const ended = { ...threw, error: new Error('own') }
+
+    expect(withFailure(ended, bad)).toBe(ended)
   })
 })
 

@@ -15,6 +15,10 @@ export interface Decision {
   retry(options?: RetryOptions): void
   reject(reason?: string | Error): void
   snooze(delayMs: number): void
+  /** A transaction has come to this, whatever was said before. */
+  conclude(outcome: Outcome): void
+  /** What was acknowledged inside a transaction that failed was not. */
+  takeBackAck(): void
   /** From now on nothing is recorded: the delivery is over. */
   close(): void
 }
@@ -62,6 +66,14 @@ class Recorded implements Decision {
     this.#record({ kind: 'snooze', delayMs })
   }
 
+  conclude(outcome: Outcome): void {
+    this.outcome = outcome
+  }
+
+  takeBackAck(): void {
+    if (this.outcome?.kind === 'ack') this.outcome = null
+  }
+
   close(): void {
     this.#isOver = true
   }
@@ -83,6 +95,12 @@ export function refuseFunction(ended: Ended): Ended {
   if (ended.kind !== 'returned' || typeof ended.value !== 'function') return ended
   const sentence = `the handler returned ${show(ended.value)} instead of calling it`
   return { kind: 'threw', error: runtimeError('OUTBOX_INVALID_OUTCOME', sentence), isInterrupted: false }
+}
+
+/** A handler that returned though its transaction had failed has not succeeded. */
+export function withFailure(ended: Ended, error: unknown): Ended {
+  if (ended.kind === 'threw') return ended
+  return { kind: 'threw', error, isInterrupted: ended.kind === 'returned' && ended.isInterrupted }
 }
 
 /** What a delivery came to: what the handler decided, else how it ended, by the way that its subscription acknowledges. */

@@ -59,12 +59,14 @@ function described(object: string, expected: string, found: string | null): Desc
   return { object, expected, found: found ?? missing }
 }
 
-/** What has the name of a table and is none: the word that drops it, too. */
+/** What has the name of something else: the word that drops it, too. */
 export function relationWord(kind: string): string {
   return relationWords[kind] ?? 'relation'
 }
 
 const relationWords: Readonly<Record<string, string>> = {
+  r: 'table',
+  p: 'table',
   v: 'view',
   m: 'materialized view',
   f: 'foreign table',

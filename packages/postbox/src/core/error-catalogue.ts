@@ -17,7 +17,7 @@ export const errorCatalogue = {
   OUTBOX_INVALID_TIME:
     'Give `delayMs` (milliseconds from now) or `at` (a Date, or a Temporal instant), not both.',
   OUTBOX_UNKNOWN_HANDLE:
-    'Pass the transaction of pg, postgres.js or PGlite as it is, or `{ query(text, values), inTransaction }`.',
+    'Pass the transaction of pg, postgres.js, PGlite, Drizzle or Kysely as it is, or `{ query(text, values), inTransaction }`.',
   OUTBOX_NOT_IN_TRANSACTION:
     'Begin a transaction and pass the handle that owns it: messages commit with your rows. Only publishNow does without one.',
   OUTBOX_NO_AMBIENT_TRANSACTION:

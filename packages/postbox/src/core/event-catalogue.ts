@@ -112,6 +112,7 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
       headers: 'Its headers. The log has their names only: values may be secret.',
       type: 'The header `type`, or null.',
       source: 'The header `source`, or null.',
+      target: 'Where it was to go: the header `target`, else the queue.',
     },
   },
   dlq_written: {

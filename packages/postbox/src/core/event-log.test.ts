@@ -27,6 +27,7 @@ const dead: DeadEvent = {
   headers: { type: 'placed', authorization: 'Bearer secret' },
   type: 'placed',
   source: null,
+  target: 'orders',
 }
 
 /** An event of each kind, and how loudly it is logged. */

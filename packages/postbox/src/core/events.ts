@@ -78,6 +78,8 @@ export interface DeadEvent extends OfMessage, Timed {
   /** The headers `type` and `source`; null where the message has none. */
   readonly type: string | null
   readonly source: string | null
+  /** Where it was to go: the header `target`, else the queue. */
+  readonly target: string
 }
 
 export interface DlqWrittenEvent extends OfMessage {

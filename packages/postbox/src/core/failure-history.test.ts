@@ -16,6 +16,7 @@ test('a cycle is read with its times as dates', () => {
     replayedBy: 'ann',
     generationBefore: null,
     generationAfter: 2,
+    operation: null,
   }
 
   expect(historyFrom(JSON.stringify({ dropped: 2, cycles: [cycle] }))).toEqual({
@@ -59,5 +60,6 @@ test('members of a cycle that are missing or of another type do not hide it', ()
     replayedBy: '',
     generationBefore: null,
     generationAfter: null,
+    operation: null,
   })
 })

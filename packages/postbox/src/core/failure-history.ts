@@ -14,6 +14,8 @@ export interface FailureCycle {
   readonly replayedBy: string
   readonly generationBefore: number | null
   readonly generationAfter: number | null
+  /** The operation that replayed it among others (`replayAll`); null: it was replayed by itself. */
+  readonly operation: string | null
 }
 
 /** The cycles before this one, the newest last. The oldest are dropped when there are too many, and counted. */
@@ -48,6 +50,7 @@ function cycleFrom(stored: Readonly<Record<string, unknown>>): FailureCycle {
     replayedBy: textOf(stored['replayedBy']) ?? '',
     generationBefore: numberOf(stored['generationBefore']),
     generationAfter: numberOf(stored['generationAfter']),
+    operation: textOf(stored['operation']),
   })
 }
 

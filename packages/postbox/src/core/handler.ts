@@ -10,6 +10,9 @@ export interface RetryOptions {
   readonly error?: unknown
 }
 
+/** Runs work in a transaction that ends with the message. */
+export type Transact<Tx> = <T>(work: (tx: Tx) => Promise<T> | T) => Promise<T>
+
 /** A message that will be published with the acknowledgement. */
 export interface FollowOn {
   readonly id: string
@@ -33,7 +36,7 @@ export interface DeliveryContext {
  * What a handler gets beside the message. The decisions are recorded when they are called, and the first one counts; without any,
  * returning acknowledges and throwing fails.
  */
-export interface Context<B extends Bodies = Bodies> extends DeliveryContext {
+export interface Context<B extends Bodies = Bodies, Tx = unknown> extends DeliveryContext {
   ack(): void
   /** Runs it again later. Counts as a failed attempt, and obeys `maxAttempts`. */
   retry(options?: RetryOptions): void
@@ -51,10 +54,16 @@ export interface Context<B extends Bodies = Bodies> extends DeliveryContext {
     body: B[Q]['in'],
     options?: PublishOptions,
   ): Promise<FollowOn | null>
+  /**
+   * Exactly-once effects: runs the work in a transaction that ends this message, and publishes what follows from it, in the same commit. Whoever
+   * has lost the lease is refused before any work. Once for a delivery: its commit is the acknowledgement, and when it fails, nothing was
+   * written. A decision for anything else, made inside, rolls it back. `tx` is the transaction of your own client or ORM.
+   */
+  readonly transaction: Transact<Tx>
 }
 
 /** What a handler of batches gets beside the messages: the same decisions, each for one of them. Those that are not decided are acknowledged. */
-export interface BatchContext<B extends Bodies = Bodies> extends DeliveryContext {
+export interface BatchContext<B extends Bodies = Bodies, Tx = unknown> extends DeliveryContext {
   ack(message: Message): void
   retry(message: Message, options?: RetryOptions): void
   reject(message: Message, reason?: string | Error): void
@@ -63,6 +72,8 @@ export interface BatchContext<B extends Bodies = Bodies> extends DeliveryContext
     message: Message,
     followOn: { readonly queue: Q; readonly body: B[Q]['in']; readonly options?: PublishOptions },
   ): Promise<FollowOn | null>
+  /** The same as that of one message, for all that are not decided: they end together, or none does. */
+  readonly transaction: Transact<Tx>
 }
 
 /** The messages of one queue or of several: a union then, told apart by `queue`. */
@@ -71,13 +82,13 @@ export type MessageFrom<B extends Bodies, Queue extends keyof B & string> = {
 }[Queue]
 
 /** Returning (anything) acknowledges the message, unless it decided otherwise; throwing fails it. */
-export type Handler<Queue extends keyof B & string = string, B extends Bodies = Bodies> = (
+export type Handler<Queue extends keyof B & string = string, B extends Bodies = Bodies, Tx = unknown> = (
   message: MessageFrom<B, Queue>,
-  context: Context<B>,
+  context: Context<B, Tx>,
 ) => unknown
 
 /** The same for many messages at once: throwing fails those that are not decided. */
-export type BatchHandler<Queue extends keyof B & string = string, B extends Bodies = Bodies> = (
+export type BatchHandler<Queue extends keyof B & string = string, B extends Bodies = Bodies, Tx = unknown> = (
   messages: readonly MessageFrom<B, Queue>[],
-  context: BatchContext<B>,
+  context: BatchContext<B, Tx>,
 ) => unknown

@@ -22,6 +22,7 @@ describe('resolveOutboxOptions', () => {
       names: {},
       wake: 'quiet',
       deadLetters: 'table',
+      delivered: 'delete',
       generation: null,
       source: null,
       describeError: undefined,
@@ -34,6 +35,14 @@ describe('resolveOutboxOptions', () => {
       defaults: { concurrency: 10 },
     })
     expect(Object.isFrozen(settings)).toBe(true)
+  })
+
+  test.each(['table', 'in-place', 'discard'] as const)('dead letters may be kept: %s', (deadLetters) => {
+    expect(resolveOutboxOptions({ deadLetters })).toMatchObject({ deadLetters })
+  })
+
+  test.each(['delete', 'table'] as const)('delivered messages may end by: %s', (delivered) => {
+    expect(resolveOutboxOptions({ delivered })).toMatchObject({ delivered })
   })
 
   test('keeps what was given', () => {
@@ -133,7 +142,9 @@ describe('resolveOutboxOptions', () => {
     { defaults: [] },
     { defaults: { concurrency: 0 } },
     { defaults: { concurency: 1 } },
-    { deadLetters: 'in-place' },
+    { deadLetters: 'inplace' },
+    { delivered: 'in-place' },
+    { delivered: true },
     { deadLetters: true },
     { source: '' },
     { source: 7 },

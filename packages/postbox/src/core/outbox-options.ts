@@ -5,6 +5,7 @@ import type { Logger } from './log.ts'
 import type { Middleware } from './middleware.ts'
 import type { QueueMap } from './queues.ts'
 import { isStandardSchema } from './standard-schema.ts'
+import type { DeadLetterStorage, DeliveredStorage } from './storage-modes.ts'
 import {
   filled,
   resolveSubscribeOptions,
@@ -25,7 +26,7 @@ import {
   wholeNumber,
 } from './validate.ts'
 
-/** Options of createOutbox, without `database`, whose type belongs to the clients. */
+/** Options of createOutbox, without `database` and `orm`, whose types belong to the clients. */
 export interface OutboxSettingsInput<M extends QueueMap = QueueMap> {
   /** Queue name → definition. Absent: any name, `unknown` bodies. */
   readonly queues?: M
@@ -33,18 +34,33 @@ export interface OutboxSettingsInput<M extends QueueMap = QueueMap> {
   readonly schema?: string
   /** @default 'outbox' */
   readonly table?: string
-  /** The other tables. @default derived from `table`: `outbox_dead`, `outbox_handled`, `outbox_queues`, `outbox_meta` */
+  /** The other tables, the view and the function. @default derived from `table`: `outbox_dead`, `outbox_delivered` … */
   readonly names?: {
     readonly dead?: string
+    readonly delivered?: string
     readonly handled?: string
     readonly queues?: string
+    readonly operations?: string
     readonly meta?: string
+    /** The view of all messages, for auditors. */
+    readonly status?: string
+    /** The function that replays a dead letter, for operators with a SQL client. */
+    readonly replay?: string
   }
   /** When publishers notify: only if somebody sleeps, always, or never. @default 'quiet' */
   readonly wake?: 'quiet' | 'always' | 'poll'
-  /** What becomes of a message that is given up: it is moved to the dead letters, or deleted. @default 'table' */
-  readonly deadLetters?: 'table' | 'discard'
-  /** Stamped on every message. */
+  /**
+   * What becomes of a message that is given up: it is moved to the dead letters, kept where it lies, or deleted. All that is kept is read in
+   * either mode, so it can be changed at any time. @default 'table'
+   */
+  readonly deadLetters?: 'table' | 'in-place' | 'discard'
+  /** What becomes of a message that was delivered: it is deleted, or moved to a table for audit (see `outbox.delivered`). @default 'delete' */
+  readonly delivered?: 'delete' | 'table'
+  /**
+   * Which generation of your code this is: raise it with a deployment that publishes what the one before cannot handle. Stamped on every message; and
+   * only messages of this generation, of older ones or of none are claimed. Newer ones stay, and nothing is counted against them, until a process of
+   * their generation comes. @default none: messages have none, and all are claimed
+   */
   readonly generation?: number
   /** Names this service: stamped on every message as its header `source`, unless it has one. */
   readonly source?: string
@@ -72,7 +88,8 @@ export interface OutboxSettings {
   readonly table: string
   readonly names: NonNullable<OutboxSettingsInput['names']>
   readonly wake: 'quiet' | 'always' | 'poll'
-  readonly deadLetters: 'table' | 'discard'
+  readonly deadLetters: DeadLetterStorage
+  readonly delivered: DeliveredStorage
   readonly generation: number | null
   readonly source: string | null
   readonly codec: Codec | undefined
@@ -89,13 +106,16 @@ const record: Check = (value) => (isRecord(value) ? null : 'to be an object')
 
 /** Identifiers have an error code and limits of their own: see sql/names.ts. */
 const shape = {
+  // Looked at where they are used: their values are not for a message, since there may be a password in them.
   database: anything,
+  orm: anything,
   queues: record,
   schema: anything,
   table: anything,
   names: record,
   wake: oneOf('quiet', 'always', 'poll'),
-  deadLetters: oneOf('table', 'discard'),
+  deadLetters: oneOf('table', 'in-place', 'discard'),
+  delivered: oneOf('delete', 'table'),
   generation: wholeNumber(0),
   source: name(255),
   codec: (value) => codecProblem(value),
@@ -109,7 +129,7 @@ const shape = {
       ? null
       : callable(value) && 'to be a function of one entry, or false (console is the default: leave it out)',
   stopTimeoutMs: wholeNumber(0, 86_400_000),
-} satisfies Shape & Record<keyof OutboxSettingsInput | 'database', Check>
+} satisfies Shape & Record<keyof OutboxSettingsInput | 'database' | 'orm', Check>
 
 const queueShape: Shape = {
   body: (value) =>
@@ -117,7 +137,16 @@ const queueShape: Shape = {
   codec: codecProblem,
 }
 
-const namesShape: Shape = { dead: anything, handled: anything, queues: anything, meta: anything }
+const namesShape: Shape = {
+  dead: anything,
+  delivered: anything,
+  handled: anything,
+  queues: anything,
+  operations: anything,
+  meta: anything,
+  status: anything,
+  replay: anything,
+}
 
 const middlewareShape = { publish: callable, consume: callable } satisfies Shape &
   Record<keyof Middleware, Check>
@@ -146,6 +175,7 @@ const defaultSettings: Omit<OutboxSettings, 'defaults' | 'middleware'> = {
   names: {},
   wake: 'quiet',
   deadLetters: 'table',
+  delivered: 'delete',
   generation: null,
   source: null,
   codec: undefined,

@@ -1,5 +1,11 @@
 import type { Draft } from './message.ts'
 
+/** What is left to write of a delivery. */
+export type OpenOutcome = Exclude<Outcome, EndedOutcome>
+
+/** What a transaction has ended. */
+export type EndedOutcome = Extract<Outcome, { readonly kind: 'committed' | 'unresolved' }>
+
 /** What a delivery came to. A handler's failure is a value; only a broken database is an exception. */
 export type Outcome =
   /** Done. `followOns` are written by the statement that deletes the message. */
@@ -19,5 +25,9 @@ export type Outcome =
   | { readonly kind: 'snooze'; readonly delayMs: number }
   /** The process stops, and the handler gave up because it was told to. */
   | { readonly kind: 'interrupt' }
+  /** A transaction of its handler's has ended it: there is nothing left to write. */
+  | { readonly kind: 'committed'; readonly followOns: number }
+  /** Nobody can tell whether its transaction has ended, or how: nothing is written. If it is still there, it is delivered again when its lease ends. */
+  | { readonly kind: 'unresolved'; readonly mayHaveLanded: boolean }
   /** It was delivered too often without an outcome: its handler is not run any more. */
   | { readonly kind: 'exhausted' }

@@ -17,11 +17,15 @@ export const runtimeErrorCatalogue = {
     'Correct the function that the message names: it answers at once, without a promise, and does not throw.',
   OUTBOX_DELIVERY_OVER:
     'Await what the handler starts, and publish before it ends; afterwards publish in a transaction of yours.',
+  OUTBOX_ALREADY_DECIDED:
+    'Call context.transaction once for a delivery, and before any decision: its commit is the acknowledgement.',
   OUTBOX_STATEMENT_TIMEOUT: 'Look for locks, an overloaded server or a dead connection. It is tried again.',
   OUTBOX_CANNOT_TAKE_OVER:
     'Take over an outbox that does not run, dispose the test outbox at the end of each test, and use each only until then.',
   OUTBOX_NO_SQL:
     'Give the code under test a stand-in or a real transaction for its own SQL, or run it on PGlite or Postgres.',
+  OUTBOX_UNKNOWN_OPERATION:
+    'Give the `operation` that replayAll returned, or find it by `deadLetters.operations()`. A discard is not resumed: discard again.',
   OUTBOX_TABLE_TAKEN:
     'Choose another `table` (or `schema`) in createOutbox: postbox never alters a table it did not make.',
 } as const satisfies Record<`OUTBOX_${string}`, string>

@@ -1,3 +1,5 @@
+import type { FoundRoutine, FoundView } from './schema-surface.ts'
+
 // What a table is, in the words of Postgres' own catalogue: types by format_type, predicates and defaults by pg_get_expr. Names are quoted
 // and complete (`"schema"."table"`), those of columns and constraints without their table.
 
@@ -110,9 +112,13 @@ export interface FoundTable {
   readonly storage: Readonly<Record<string, string>>
 }
 
-/** The tables that are there, and the last step that was applied; null: nobody can tell. */
+/** What is there, and the last step that was applied; null: nobody can tell. */
 export interface Catalogue {
   readonly tables: readonly FoundTable[]
+  /** Whatever has the name of the view. */
+  readonly view: FoundView | null
+  /** Whatever has the name of the function: there may be several, with other arguments. */
+  readonly routines: readonly FoundRoutine[]
   readonly version: number | null
 }
 

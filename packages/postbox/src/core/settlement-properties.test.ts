@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { followOn, leaseOf } from '../../../../tests/support/settlements.ts'
 import { describeError } from './describe-error.ts'
-import type { Outcome } from './outcome.ts'
+import type { OpenOutcome } from './outcome.ts'
 import type { RetryPolicy } from './retry.ts'
 import { type Settlement, type SettleRules, settle } from './settlement.ts'
 
 const thrown = fc.oneof(fc.anything(), fc.string().map(Error))
 const duration = fc.double({ min: 0, max: 36_525 * 86_400_000, noNaN: true })
 
-const outcomes: fc.Arbitrary<Outcome> = fc.oneof(
+const outcomes: fc.Arbitrary<OpenOutcome> = fc.oneof(
   fc.record({ kind: fc.constant('ack' as const), followOns: fc.constantFrom([], [followOn]) }),
   fc.record({ kind: fc.constant('fail' as const), error: thrown, isShared: fc.boolean() }),
   fc.record({ kind: fc.constant('reject' as const), error: thrown, isSaid: fc.boolean() }),
@@ -46,7 +46,7 @@ const rules: fc.Arbitrary<SettleRules> = fc
   }))
 
 /** What an outcome may become: nothing else. */
-const possible: Readonly<Record<Outcome['kind'], readonly string[]>> = {
+const possible: Readonly<Record<OpenOutcome['kind'], readonly string[]>> = {
   ack: ['delete'],
   fail: ['reschedule', 'bury retry_terminal', 'bury terminal_error'],
   retry: ['reschedule', 'bury retry_terminal'],

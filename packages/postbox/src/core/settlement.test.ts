@@ -3,18 +3,18 @@ import { describe, expect, test } from 'vitest'
 import { followOn, leaseOf } from '../../../../tests/support/settlements.ts'
 import { describeError, describerOf } from './describe-error.ts'
 import { OutboxError } from './errors.ts'
-import type { Outcome } from './outcome.ts'
+import type { OpenOutcome } from './outcome.ts'
 import { constant, exponential, type Failure, noRetry, type RetryPolicy } from './retry.ts'
 import { type SettleRules, settle } from './settlement.ts'
 
 const lease = leaseOf('7', { attempt: 3, deliveries: 4 })
 const endedAt = new Date('2026-01-02T03:04:05Z')
 const thrown = new TypeError('bad')
-const failing = (error: unknown): Outcome => ({ kind: 'fail', error, isShared: false })
+const failing = (error: unknown): OpenOutcome => ({ kind: 'fail', error, isShared: false })
 const failure = failing(thrown)
-const shared: Outcome = { kind: 'fail', error: thrown, isShared: true }
+const shared: OpenOutcome = { kind: 'fail', error: thrown, isShared: true }
 /** By what it threw, under `reject-on-error`. */
-const rejection: Outcome = { kind: 'reject', error: thrown, isSaid: false }
+const rejection: OpenOutcome = { kind: 'reject', error: thrown, isSaid: false }
 
 /** Usual rules: transient, described as they are stored, a retry after a second for ever. */
 function rulesWith(given: Partial<SettleRules> = {}): SettleRules {
@@ -29,7 +29,7 @@ function rulesWith(given: Partial<SettleRules> = {}): SettleRules {
 }
 
 const terminal: Partial<SettleRules> = { classify: () => ({ value: 'terminal' }) }
-const settled = (outcome: Outcome, given: Partial<SettleRules> = {}) =>
+const settled = (outcome: OpenOutcome, given: Partial<SettleRules> = {}) =>
   settle(lease, outcome, rulesWith(given))
 const buried = (reason: string, more: object = {}) => ({
   settlement: { write: 'bury', lease, reason, error: 'TypeError: bad', thrown, attempts: 3, ...more },
@@ -86,7 +86,7 @@ describe('settle', () => {
     })
   })
 
-  test.each<Outcome>([
+  test.each<OpenOutcome>([
     rejection,
     { kind: 'reject', error: 'no', isSaid: true },
     { kind: 'invalid', error: thrown },
@@ -194,7 +194,7 @@ describe('a failure that many share', () => {
 })
 
 describe('a retry that the handler asked for', () => {
-  const retry = (afterMs: number | null): Outcome => ({ kind: 'retry', afterMs, error: thrown })
+  const retry = (afterMs: number | null): OpenOutcome => ({ kind: 'retry', afterMs, error: thrown })
 
   test.each([0, 5, 86_400_000])('comes back after %d ms if that is what it said', (afterMs) => {
     expect(settled(retry(afterMs))).toEqual(rescheduled(afterMs))
@@ -217,7 +217,7 @@ describe('a retry that the handler asked for', () => {
   })
 
   test('need not say why: nothing is described and nothing stored', () => {
-    const outcome: Outcome = { kind: 'retry', afterMs: 5, error: undefined }
+    const outcome: OpenOutcome = { kind: 'retry', afterMs: 5, error: undefined }
     const nothing = { error: null, thrown: undefined }
     const given = { describe: unasked }
 
@@ -253,7 +253,7 @@ describe('what is stored of an error', () => {
   })
 
   // Only who asks for a retry need not say why: what failed did so for a reason, though it be none.
-  test.each<[title: string, outcome: Outcome, rules?: Partial<SettleRules>]>([
+  test.each<[title: string, outcome: OpenOutcome, rules?: Partial<SettleRules>]>([
     ['a failure', failing(undefined)],
     ['a shared failure', { kind: 'fail', error: undefined, isShared: true }],
     ['a terminal failure', failing(undefined), terminal],
@@ -312,7 +312,7 @@ describe('troubles', () => {
     describe: () => ({ value: 'undescribed', trouble: describeTrouble }),
   }
 
-  test.each<[title: string, outcome: Outcome, codes: readonly string[]]>([
+  test.each<[title: string, outcome: OpenOutcome, codes: readonly string[]]>([
     ['a failure', failure, ['classify_failed', 'describe_failed']],
     ['a shared failure', shared, ['classify_failed', 'describe_failed']],
     ['a retry', { kind: 'retry', afterMs: 1, error: thrown }, ['describe_failed']],
@@ -348,7 +348,7 @@ describe('troubles', () => {
   })
 })
 
-function codesOf(outcome: Outcome, given: Partial<SettleRules>): readonly string[] {
+function codesOf(outcome: OpenOutcome, given: Partial<SettleRules>): readonly string[] {
   return settled(outcome, given).troubles.map(({ code }) => code)
 }
 

@@ -2,7 +2,7 @@
 import { describeError } from './describe-error.ts'
 import type { Lease } from './lease.ts'
 import type { Draft } from './message.ts'
-import type { Outcome } from './outcome.ts'
+import type { OpenOutcome } from './outcome.ts'
 import { nextDelay, type RetryPolicy } from './retry.ts'
 import type { Verdict } from './subscribe-options.ts'
 import { unreachable } from './unreachable.ts'
@@ -62,7 +62,7 @@ export interface Decided {
   readonly troubles: readonly Trouble[]
 }
 
-export function settle(lease: Lease, outcome: Outcome, rules: SettleRules): Decided {
+export function settle(lease: Lease, outcome: OpenOutcome, rules: SettleRules): Decided {
   switch (outcome.kind) {
     case 'ack':
       return calm({ write: 'delete', lease, followOns: outcome.followOns })

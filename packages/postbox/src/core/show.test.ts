@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { show } from './show.ts'
+import { outline, show } from './show.ts'
 import { hasLoneSurrogate } from './text.ts'
 
 class Order {
@@ -88,4 +88,17 @@ describe('show', () => {
   ])('does not throw on %s', (_title, value) => {
     expect(() => show(value)).not.toThrow()
   })
+})
+
+test.each([
+  [null, 'null'],
+  ['postgres://app:hunter2@db.internal/app', 'a string'],
+  [7, 'a number'],
+  [() => 'hunter2', 'a function'],
+  [{}, 'an object with no members'],
+  [{ host: 'db.internal', password: 'hunter2' }, 'an object with host, password'],
+  [Object.assign(Object.create(null), { password: 'hunter2' }), 'an object with password'],
+  [new Map([['password', 'hunter2']]), 'a Map'],
+])('an outline has kinds and names, and no values (case %#)', (given, expected) => {
+  expect(outline(given)).toBe(expected)
 })

@@ -38,3 +38,12 @@ function printable(_key: string, member: unknown): unknown {
 function clip(text: string): string {
   return text.length <= limit ? text : `${text.slice(0, limit).replace(/[\ud800-\udbff]$/, '')}…`
 }
+
+/** The same without its values: a connection string has a password in it. */
+export function outline(given: unknown): string {
+  if (typeof given !== 'object' || given === null) return given === null ? 'null' : `a ${typeof given}`
+  const className = Object.getPrototypeOf(given)?.constructor?.name ?? 'Object'
+  return className === 'Object'
+    ? `an object with ${Object.keys(given).join(', ') || 'no members'}`
+    : `a ${className}`
+}

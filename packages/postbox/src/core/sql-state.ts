@@ -9,6 +9,7 @@ export const sqlState = {
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
   lockNotAvailable: '55P03',
+  deadlockDetected: '40P01',
 } as const
 
 /** The five characters that Postgres gave an error, found through whatever a client wrapped around it. Never throws. */

@@ -7,14 +7,17 @@ import { assertValue, callable } from './validate.ts'
 
 /**
  * A handler with its queues and options, for a module to export: made by `defineSubscriber`, given to `outbox.subscribe`. It fits an
- * outbox that has all queues of its map: those it handles, and those that its follow-ons may go to.
+ * outbox that has all queues of its map: those it handles, and those that its follow-ons may go to. Where its handler says which
+ * transactions it works in (`context: Context<…, PoolClient>`), an outbox that opens others is refused.
  */
-export interface Subscriber<B extends Bodies = Bodies> {
+export interface Subscriber<B extends Bodies = Bodies, Tx = unknown> {
   readonly queues: readonly (keyof B & string)[]
   readonly handler: (message: never, context: never) => unknown
   readonly options: SubscribeOptions | undefined
   /** For the compiler: what it asks of an outbox. (`undefined` is said, or it would be talked of in every error.) */
   readonly '~asks'?: ((outbox: Served<B>) => void) | undefined
+  /** The same of its transactions. */
+  readonly '~transaction'?: ((tx: Tx) => void) | undefined
 }
 
 /** What an outbox gives to handlers, and takes from them. */

@@ -19,6 +19,8 @@ export interface ClaimMemory {
   top: bigint
   /** The connection that all this was learnt on. */
   connection: number
+  /** Messages of newer generations are left where they are: they must not be looked at again with every claim. */
+  readonly leavesNewer: boolean
   sweeps: number
   sweepMs: number
   /** How many times its usual deadline a claim may take: it grows while they time out, or one that needs longer would never succeed. */
@@ -39,8 +41,9 @@ const dueSlackMs = 5_000
 // A row that re-enters below the floor by somebody's own SQL is found all the same.
 const sweepsPerFull = 10
 
-export function createMemory(connection: number): ClaimMemory {
-  return { places: new Map(), firstSeen: new Map(), top: 0n, connection, sweeps: 0, sweepMs: 0, patience: 1 }
+export function createMemory(connection: number, leavesNewer: boolean): ClaimMemory {
+  const learnt = { places: new Map(), firstSeen: new Map(), top: 0n, connection }
+  return { ...learnt, leavesNewer, sweeps: 0, sweepMs: 0, patience: 1 }
 }
 
 /** Another server may have given sequence values out again (fail-over to a lagging standby, a restore): they lie below every cursor. */
@@ -87,7 +90,7 @@ export function learn(memory: ClaimMemory, found: readonly QueueFound[], answer:
     const place = memory.places.get(queue.row.queue) ?? start
     memory.places.set(
       queue.row.queue,
-      placeAfter(place, queue, { horizon, topBefore: memory.top, ...answer }),
+      placeAfter(place, queue, { ...memory, ...answer, horizon, topBefore: memory.top }),
     )
   }
   memory.top = top
@@ -99,21 +102,33 @@ interface Circumstances {
   readonly horizon: Horizon
   readonly topBefore: bigint
   readonly isSweep: boolean
+  readonly leavesNewer: boolean
 }
 
-function placeAfter(place: Place, { row, fresh, due, isFull }: QueueFound, at: Circumstances): Place {
-  const { horizon, topBefore, isSweep } = at
+function placeAfter(place: Place, found: QueueFound, at: Circumstances): Place {
+  const { row, fresh, isFull } = found
+  const { horizon, topBefore, isSweep, leavesNewer } = at
   const own = BigInt(row.own)
   const lastFresh = fresh.at(-1)
-  const lastDue = due.at(-1)
   const last = lastFresh === undefined ? null : BigInt(lastFresh.seq)
   const lowest = row.lowest === null ? null : BigInt(row.lowest)
-  const dueFromMs = Number(lastDue?.due) - dueSlackMs
+  const seenDue = lastDueSeen(found, leavesNewer)
+  const dueFromMs = Number(seenDue) - dueSlackMs
   return {
     cursor: advance(place.cursor, { last, isFull, own, horizon: horizon.patient, topBefore }),
     floor: isSweep
       ? raiseFloor(place.floor, { lowest, own, horizon: horizon.strict, topBefore })
       : place.floor,
-    dueFromMs: lastDue === undefined ? place.dueFromMs : Math.max(dueFromMs, place.dueFromMs ?? dueFromMs),
+    dueFromMs: seenDue === null ? place.dueFromMs : Math.max(dueFromMs, place.dueFromMs ?? dueFromMs),
   }
+}
+
+/**
+ * Up to where the due lane was looked through: to the last row that came of it. One that left rows where they are, and had room for more, has
+ * seen all that was due: else every claim would read what the first one left (50 ms against 4, for 100,000 of a newer generation).
+ */
+function lastDueSeen({ row, fresh, due, isFull }: QueueFound, leavesNewer: boolean): string | null {
+  // What is due goes before what is fresh.
+  const sawAll = !isFull || fresh.length > 0
+  return leavesNewer && sawAll ? row.now : (due.at(-1)?.due ?? null)
 }

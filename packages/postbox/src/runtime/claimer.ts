@@ -26,13 +26,15 @@ export interface ClaimerParts {
   readonly lane: Pick<Lane, 'run' | 'connection'>
   readonly names: Names
   readonly clock: Clock
+  /** Claims nothing of a newer one; null: whatever there is. */
+  readonly generation?: number | null
   readonly failpoint?: Failpoint | undefined
 }
 
 const mostPatience = 32
 
 export function createClaimer(parts: ClaimerParts): Claimer {
-  const memory = createMemory(parts.lane.connection)
+  const memory = createMemory(parts.lane.connection, (parts.generation ?? null) !== null)
   return {
     get sweepMs() {
       return memory.sweepMs
@@ -59,7 +61,7 @@ interface Order {
 }
 
 async function send(parts: ClaimerParts, memory: ClaimMemory, order: Order): Promise<Answer> {
-  const { lane, names, clock, failpoint } = parts
+  const { lane, names, clock, generation = null, failpoint } = parts
   const { demands, isSweep, token } = order
   if (failpoint) await failpoint.reach('before_claim')
   let sentAt = 0
@@ -71,7 +73,7 @@ async function send(parts: ClaimerParts, memory: ClaimMemory, order: Order): Pro
       sentAt = clock.now()
       asked = wanted(memory, demands, isSweep)
       if (isSweep) memory.sweeps++
-      return claimMessages(names, { token, queues: asked })
+      return claimMessages(names, { token, queues: asked, generation })
     },
     { patience: memory.patience, late: (rows) => void giveBack(parts, rows, token) },
   )

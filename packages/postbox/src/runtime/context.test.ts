@@ -24,18 +24,18 @@ function benchOf(helds: readonly Held[], options: SubscribeOptions = {}) {
   const parts = { tools: bench.tools, subscription }
   const members = helds.map((held) => new Member(held, messageOf(held), parts))
   const { signal } = new AbortController()
-  return { ...bench, members, signal, common: commonContext(members, signal, parts) }
+  return { ...bench, members, parts, signal, common: commonContext(members, signal, parts) }
 }
 
 function contextOf(held: Held = leaseOf(), options: SubscribeOptions = {}) {
   const bench = benchOf([held], options)
   const member = bench.members[0] as Member
-  return { ...bench, member, context: contextOfOne(member, bench.common) }
+  return { ...bench, member, context: contextOfOne(member, bench.common, bench.parts) }
 }
 
 function batchContextOf(helds: readonly Held[]) {
   const bench = benchOf(helds)
-  const context = contextOfMany(bench.members, bench.common)
+  const context = contextOfMany(bench.members, bench.common, bench.parts)
   const messages = bench.members.map(({ message }) => message)
   const outcomes = () => bench.members.map(({ decision }) => decision.outcome)
   return { ...bench, context, messages, outcomes }

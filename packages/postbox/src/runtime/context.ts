@@ -11,6 +11,7 @@ import { show } from '../core/show.ts'
 import { anything, assertOptions } from '../core/validate.ts'
 import type { Held } from './held.ts'
 import type { Subscription } from './subscription.ts'
+import type { Transacted, Transaction } from './transaction-run.ts'
 
 /** What contexts need of their outbox. */
 export interface ContextTools {
@@ -19,6 +20,8 @@ export interface ContextTools {
   draft(input: Publication): Promise<Draft | null>
   /** Renews leases now; rejects when one is lost. */
   extend(helds: readonly Held[]): Promise<void>
+  /** Runs work in a transaction that ends the messages with it. */
+  transact<T>(transaction: Transaction<T>): Promise<T>
 }
 
 /** Whose context it is. */
@@ -30,12 +33,17 @@ export interface Owner {
 const none: readonly Promise<Draft | null>[] = []
 
 /** One message in the hands of its handler. */
-export class Member {
+export class Member implements Transacted {
   readonly held: Held
   readonly message: Message
   readonly decision: Decision = createDecision()
   /** What it publishes if it is acknowledged: settled once they are checked. */
   followOns: readonly Promise<Draft | null>[] = none
+  isSealed = false
+  /** Resolves when its transaction is over; null: it has none. */
+  transaction: Promise<void> | null = null
+  /** What its transaction failed at; null: it did not. */
+  failure: { readonly error: unknown } | null = null
   readonly #owner: Owner
   #isOver = false
   #unchecked = 0
@@ -46,13 +54,18 @@ export class Member {
     this.#owner = owner
   }
 
+  /** What is said about it comes too late. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
   /** All that it publishes is checked. */
   get isChecked(): boolean {
     return this.#unchecked === 0
   }
 
   publish({ queue, body, options }: Publication): Promise<FollowOn | null> {
-    if (this.#isOver) return refuseLate(this.message, this.#owner)
+    if (this.#isOver || this.isSealed) return refuseLate('publish', this.message, this.#owner)
     const { tools, subscription } = this.#owner
     const { propagateHeaders } = subscription.settings
     const draft = tools.draft({
@@ -77,8 +90,9 @@ export class Member {
 }
 
 /** The context of a handler of one message. Its methods can be taken apart: `async (message, { retry }) => …`. */
-export function contextOfOne(member: Member, { signal, log, lease }: DeliveryContext): Context {
+export function contextOfOne(member: Member, common: DeliveryContext, owner: Owner): Context {
   const { decision } = member
+  const { signal, log, lease } = common
   // Not frozen: that takes longer than making it.
   return {
     signal,
@@ -90,13 +104,18 @@ export function contextOfOne(member: Member, { signal, log, lease }: DeliveryCon
     snooze: (delayMs: number) => decision.snooze(delayMs),
     publish: (queue: string, body: unknown, options?: PublishOptions) =>
       member.publish({ queue, body, options }),
+    transaction: (work) => beginTransaction([member], { work, signal }, owner),
   }
 }
 
 const followOnShape = { queue: anything, body: anything, options: anything }
 
 /** The context of a handler of many. */
-export function contextOfMany(members: readonly Member[], common: DeliveryContext): BatchContext {
+export function contextOfMany(
+  members: readonly Member[],
+  common: DeliveryContext,
+  owner: Owner,
+): BatchContext {
   const byMessage = new Map(members.map((member) => [member.message, member]))
   const of = (message: Message): Member => {
     const member = byMessage.get(message)
@@ -116,7 +135,50 @@ export function contextOfMany(members: readonly Member[], common: DeliveryContex
       const { queue, body, options } = { ...followOn }
       return of(message).publish({ queue, body, options })
     },
+    transaction: (work) => beginTransaction(members, { work, signal: common.signal }, owner),
   } satisfies BatchContext)
+}
+
+/**
+ * A transaction that ends all of them which are not decided. One that is refused, or fails, fails the delivery unless the handler decides otherwise: whether
+ * it waits for the answer or not.
+ */
+function beginTransaction<T>(
+  members: readonly Member[],
+  { work, signal }: Pick<Transaction<T>, 'work' | 'signal'>,
+  owner: Owner,
+): Promise<T> {
+  const undecided = members.filter(({ decision }) => decision.outcome === null)
+  const [first] = members
+  if (first?.isOver) return refuseLate('transaction', first.message, owner)
+  const refusal = refusalOf(members, undecided, work)
+  const committed =
+    refusal === null ? owner.tools.transact({ members: undecided, work, signal }) : Promise.reject(refusal)
+  for (const member of members)
+    member.transaction ??= committed.then(
+      () => {},
+      (error: unknown) => {
+        member.failure = { error }
+      },
+    )
+  // Where a transaction went before it, nobody has listened to this one.
+  committed.catch(() => {})
+  return committed
+}
+
+function refusalOf(
+  members: readonly Member[],
+  undecided: readonly Member[],
+  work: unknown,
+): OutboxError | null {
+  const twice = 'context.transaction was called twice for one delivery'
+  if (members.some(({ transaction }) => transaction !== null))
+    return runtimeError('OUTBOX_ALREADY_DECIDED', twice)
+  const decided = `context.transaction was called after the handler had decided`
+  if (undecided.length === 0) return runtimeError('OUTBOX_ALREADY_DECIDED', decided)
+  if (typeof work === 'function') return null
+  const sentence = `expected the work of a transaction to be a function, got ${show(work)}`
+  return new OutboxError('OUTBOX_INVALID_OPTION', sentence)
 }
 
 /** What both have: a signal, a log with the message's name on it, and the lease. */
@@ -182,8 +244,12 @@ class DeliveryLease {
 }
 
 /** Nobody may wait for it any more: then the log is all that says so, and the process must not die of it. */
-function refuseLate({ id, queue, attempt }: Message, { tools, subscription }: Owner): Promise<never> {
-  const sentence = `context.publish was called after the handler of message ${id} of "${queue}" had ended`
+function refuseLate(
+  method: string,
+  { id, queue, attempt }: Message,
+  { tools, subscription }: Owner,
+): Promise<never> {
+  const sentence = `context.${method} was called after the handler of message ${id} of "${queue}" had ended, or its transaction`
   const error = runtimeError('OUTBOX_DELIVERY_OVER', sentence)
   const fields = { handler: subscription.name, queue, id, attempt }
   tools.log({ level: 'error', message: error.message, fields, error })

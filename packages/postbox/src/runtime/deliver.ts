@@ -1,5 +1,5 @@
 import { readBody } from '../core/body.ts'
-import { type Ended, outcomeOf, refuseFunction, withFollowOns } from '../core/decision.ts'
+import { type Ended, outcomeOf, refuseFunction, withFailure, withFollowOns } from '../core/decision.ts'
 import { OutboxError } from '../core/errors.ts'
 import type { Teller } from '../core/events.ts'
 import type { DeliveryContext } from '../core/handler.ts'
@@ -76,50 +76,58 @@ async function runHandler(members: readonly Member[], run: Run, tools: DeliveryT
   const close = (): void => members.forEach((member) => void member.close())
   const work = async (): Promise<Ended> => {
     const ended = await endOf(members, run, tools)
+    await transactionsOf(members)
     close()
     const followOns = members.flatMap((member) => member.followOns)
     if (followOns.length > 0) await Promise.allSettled(followOns)
     return ended
   }
   const hasTime = run.subscription.settings.timeoutMs === null
-  return refuseFunction(await (hasTime ? work() : withinTime(work(), { ...run, close }, tools.clock)))
+  const ended = await (hasTime ? work() : withinTime(work(), { ...run, close }, tools.clock))
+  // Out of time: the transaction is told by the signal, and nothing may be written for a message that it has locked.
+  if (!hasTime) await transactionsOf(members)
+  return refuseFunction(ended)
+}
+
+async function transactionsOf(members: readonly Member[]): Promise<void> {
+  for (const { transaction } of members) if (transaction !== null) await transaction
 }
 
 /** With what the handler returned or threw; unless a middleware answered for it. */
 async function endOf(members: readonly Member[], run: Run, tools: DeliveryTools): Promise<Ended> {
   const { signal } = run.controller
-  const context = commonContext(members, signal, { tools, subscription: run.subscription })
+  const owner = { tools, subscription: run.subscription }
+  const handling = { members, run, owner, context: commonContext(members, signal, owner) }
   try {
-    if (tools.consumeSkins.length > 0) return await endWithin(tools, { members, run, context })
-    return returned(await handle(members, run, context), signal)
+    if (tools.consumeSkins.length > 0) return await endWithin(tools, handling)
+    return returned(await handle(handling), signal)
   } catch (error) {
     return { kind: 'threw', error, isInterrupted: isStopping(signal) }
   }
 }
 
-function handle(members: readonly Member[], { subscription }: Run, context: DeliveryContext): unknown {
+function handle({ members, run: { subscription }, context, owner }: Handling): unknown {
   const [first] = members
   if (subscription.run.kind === 'batch')
-    return subscription.run.handler(messagesOf(members), contextOfMany(members, context))
-  return first && subscription.run.handler(first.message, contextOfOne(first, context))
+    return subscription.run.handler(messagesOf(members), contextOfMany(members, context, owner))
+  return first && subscription.run.handler(first.message, contextOfOne(first, context, owner))
 }
 
 interface Handling {
   readonly members: readonly Member[]
   readonly run: Run
+  readonly owner: Owner
   readonly context: DeliveryContext
 }
 
-async function endWithin(
-  { consumeSkins }: DeliveryTools,
-  { members, run, context }: Handling,
-): Promise<Ended> {
-  const { subscription, controller } = run
+async function endWithin({ consumeSkins }: DeliveryTools, handling: Handling): Promise<Ended> {
+  const { members, context } = handling
+  const { subscription, controller } = handling.run
   const messages = messagesOf(members)
   const delivery = { handler: subscription.name, queue: messages[0]?.queue ?? '', messages, context }
   let ended: Ended = nothingRan
   await compose<Delivery, never, void>(consumeSkins, delivery, async () => {
-    ended = returned(await handle(members, run, context), controller.signal)
+    ended = returned(await handle(handling), controller.signal)
   })
   return ended
 }
@@ -158,11 +166,12 @@ function isStopping(signal: AbortSignal): boolean {
 
 function memberOutcome(
   member: Member,
-  ended: Ended,
+  given: Ended,
   { ack, isShared, teller }: Pick<SubscribeSettings, 'ack'> & { isShared: boolean; teller: Teller },
 ): Outcome | Promise<Outcome> {
-  const { held, followOns } = member
+  const { held, followOns, failure } = member
   const decided = member.decision.outcome
+  const ended = failure === null ? given : withFailure(given, failure.error)
   // Out of time with one that is never checked to its end: it cannot be acknowledged without.
   if (decided?.kind === 'ack' && !member.isChecked) return outcomeOf(null, ended, { ack, isShared: false })
   if (decided !== null && ended.kind === 'threw') {

@@ -12,7 +12,7 @@ export interface Drained {
   readonly dead: number
   /** Taken over by another process before they could be settled, or settled just before the connection broke. */
   readonly lost: number
-  /** Nothing was ready any more. False: the deadline came first, or a stop. */
+  /** Nothing was ready any more, but for messages of a newer `generation`. False: the deadline came first, or a stop. */
   readonly isEmpty: boolean
 }
 

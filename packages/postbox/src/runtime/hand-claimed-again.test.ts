@@ -23,6 +23,7 @@ function handOf() {
       countLost: () => {
         counts.lost++
       },
+      transacted: () => {},
     },
     clock: fakeClock(),
     teller,

@@ -50,6 +50,7 @@ function handOf(
       countLost: () => {
         counts.lost++
       },
+      transacted: () => {},
     },
     clock,
     teller,

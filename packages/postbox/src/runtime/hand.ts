@@ -3,7 +3,7 @@ import type { describerOf } from '../core/describe-error.ts'
 import { LeaseLostError } from '../core/errors.ts'
 import type { Teller, WarningCode } from '../core/events.ts'
 import { ofMessage } from '../core/of-message.ts'
-import type { Outcome } from '../core/outcome.ts'
+import type { OpenOutcome, Outcome } from '../core/outcome.ts'
 import { defaultRetry } from '../core/retry.ts'
 import { type Judged, type Settlement, type SettleRules, settle } from '../core/settlement.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
@@ -31,7 +31,7 @@ export interface Desk {
 }
 
 export interface HandParts {
-  readonly settler: Pick<Settler, 'settle' | 'countLost'>
+  readonly settler: Pick<Settler, 'settle' | 'countLost' | 'transacted'>
   readonly clock: Pick<Clock, 'now'>
   readonly teller: Teller
   readonly describe: ReturnType<typeof describerOf>
@@ -101,7 +101,7 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
     if (written.kind === 'refused') {
       // The handler succeeded, and what it wants to publish cannot be written: as if it had failed at publishing it.
       teller.tell({ kind: 'follow_on_failed', ...ofMessage(one.lease), error: written.error })
-      const failure: Outcome = { kind: 'fail', error: written.error, isShared: false }
+      const failure: OpenOutcome = { kind: 'fail', error: written.error, isShared: false }
       return write(one, decide(one, failure), how)
     }
     if (settlement.write === 'reschedule' || settlement.write === 'snooze')
@@ -113,7 +113,7 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
     settler.countLost()
     letGo(one)
   }
-  const decide = (one: Held, outcome: Outcome): Settlement => {
+  const decide = (one: Held, outcome: OpenOutcome): Settlement => {
     const { settlement, troubles } = settle(one.lease, outcome, rulesFor(one))
     for (const { code, error } of troubles)
       teller.tell({
@@ -127,6 +127,10 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
   }
   return {
     finished(one, outcome, durationMs) {
+      if (outcome.kind === 'committed' || outcome.kind === 'unresolved') {
+        settler.transacted(one.lease, outcome, durationMs)
+        return letGo(one)
+      }
       if (one.isLost) return lose(one)
       const batch = flush === 'each' ? 1 : maxBatch
       void write(one, decide(one, outcome), { maxBatch: batch, durationMs })

@@ -15,6 +15,8 @@ export interface Held {
   isEnding: boolean
   /** Somebody else may have it now: nothing is written for it any more. */
   isLost: boolean
+  /** Its row is locked by a transaction of its handler's, which keeps it better than a lease does. */
+  isFenced: boolean
   /** Aborts its handler's signal; before the handler starts, and after it ended, nothing. */
   abort(reason: unknown): void
   /** It is in nobody's hand any more: asked for by the test kit. */
@@ -29,6 +31,7 @@ export function heldOf(lease: Lease, leaseMs: number, sentAt: number): Held {
     deadline: sentAt + leaseMs,
     isEnding: false,
     isLost: false,
+    isFenced: false,
     abort: () => {},
   }
 }

@@ -54,7 +54,7 @@ function laneOf({ isolation = 'read committed', capacity = null, ...behaviour }:
     ...(behaviour.canConnect !== false && { connect }),
     transaction: async (work) => {
       events.push('transaction')
-      return work(executor('transaction')).finally(() => events.push('end of transaction'))
+      return work(executor('transaction'), null).finally(() => events.push('end of transaction'))
     },
   }
   const lane = createLane({ database, statementTimeoutMs: timeoutMs })

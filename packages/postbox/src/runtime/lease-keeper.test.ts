@@ -89,6 +89,21 @@ describe('renewing leases', () => {
     expect(summaryOf(keeper.sent)).toEqual([['extend_leases', '9', '10', '100']])
   })
 
+  test('neither renews nor warns what a transaction of its handler has locked, until that lets it go', async () => {
+    const [locked, neighbour] = [leased(1), leased(2)]
+    locked.isFenced = true
+    const keeper = keeperOf([locked, neighbour])
+    await keeper.tick(9)
+    const meanwhile = summaryOf(keeper.sent)
+    const { reason } = locked
+    locked.isFenced = false
+    await keeper.tick()
+
+    expect(meanwhile).toEqual([['extend_leases', '2']])
+    expect(reason).toBeUndefined()
+    expect(locked.reason).toEqual(leaseLost)
+  })
+
   test('each is renewed for as long as its own lease lasts, and proved by its token', async () => {
     const keeper = keeperOf([leased(1), leased(2, -11_000, 30_000)])
     await keeper.tick(4)
@@ -216,6 +231,18 @@ describe('a lease that did not come back', () => {
     expect([settled.isLost, keeper.told]).toEqual([false, []])
   })
 
+  test('is not called lost when a transaction of its handler has taken it meanwhile', async () => {
+    const held = leased(1)
+    const keeper = keeperOf([held])
+    await keeper.tick(4)
+    held.isFenced = true
+    await keeper.sent[0]!.answer()
+    await keeper.sent[1]!.answer()
+
+    expect(keeper.told).toEqual([])
+    expect(held.reason).toBeUndefined()
+  })
+
   test('is not called lost when it was settled while it was being asked for', async () => {
     const { keeper, missing } = await missingOne()
     keeper.held.delete(missing)
@@ -316,7 +343,8 @@ describe('renewals and flushes on one lane', () => {
       statementTimeoutMs: 10_000,
     })
     const shared = { lane, names, clock, teller, changed: () => {}, emptied: () => {}, putBack: () => {} }
-    const writing = { wake: 'quiet' as const, deadLetters: 'table' as const, giveUp: ending.signal }
+    const modes = { deadLetters: 'table', delivered: 'delete' } as const
+    const writing = { wake: 'quiet' as const, ...modes, giveUp: ending.signal }
     const settler = createSettler({ ...shared, ...writing })
     const hand = createHand({ ...shared, settler, describe: describerOf(undefined) })
     const { finished } = hand.desk(subscriptionOf())

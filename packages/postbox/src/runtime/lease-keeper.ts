@@ -81,7 +81,8 @@ async function lose(
   if (missing.length === 0) return
   const still = seqsOf(await lane.run(holdsLeases(names, missing.map(extensionOf))))
   // What was settled meanwhile is gone because we deleted it; of what is being settled, that write will tell.
-  const isLost = (one: Held): boolean => !still.has(one.lease.seq) && inHand.has(one) && !one.isEnding
+  const isLost = (one: Held): boolean =>
+    !still.has(one.lease.seq) && inHand.has(one) && !one.isEnding && !one.isFenced
   for (const held of missing.filter(isLost)) {
     held.isLost = true
     held.abort(leaseLost(held, 'was taken over'))
@@ -93,11 +94,12 @@ async function lose(
 function abortOverdue({ held, clock }: LeaseKeeperParts): void {
   const now = clock.now()
   for (const one of held)
-    if (now >= one.deadline - one.leaseMs / 4) one.abort(leaseLost(one, 'could not be renewed'))
+    if (!one.isFenced && now >= one.deadline - one.leaseMs / 4)
+      one.abort(leaseLost(one, 'could not be renewed'))
 }
 
 function isOld(held: Held, now: number): boolean {
-  return !held.isLost && now >= held.deadline - held.leaseMs / 2
+  return !held.isLost && !held.isFenced && now >= held.deadline - held.leaseMs / 2
 }
 
 function leaseLost({ lease }: Held, how: string): LeaseLostError {

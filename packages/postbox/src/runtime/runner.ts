@@ -49,6 +49,8 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
   await before(checked, statementTimeoutMs, () =>
     statementTimeout('reading the schema version', statementTimeoutMs),
   )
+  // An `orm` that is none is told now, and not by the first message.
+  await given.open()
   const halt = new AbortController()
   const abandon = new AbortController()
   const giveUp = new AbortController()

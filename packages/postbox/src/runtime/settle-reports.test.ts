@@ -56,7 +56,7 @@ describe('what is told of a write that landed', () => {
 
 // U-DLQ-03
 describe('a burial that landed', () => {
-  const headers = { type: 'order.paid', source: 'shop', more: 'yes' }
+  const headers = { type: 'order.paid', source: 'shop', target: 'billing', more: 'yes' }
 
   test('is told with all that an alert needs, and that the dead letters have it', async () => {
     const { settle, sent, told } = scriptedSettler()
@@ -77,17 +77,18 @@ describe('a burial that landed', () => {
         headers,
         type: 'order.paid',
         source: 'shop',
+        target: 'billing',
       },
       { kind: 'dlq_written', ...aboutOf('1'), reason: 'rejected', isQuarantined: false },
     ])
   })
 
-  test('of a message without a type and a source says so', async () => {
+  test('of a message without a type and a source says so, and its target is its queue', async () => {
     const { settle, sent, told } = scriptedSettler()
     await settle([dead('1')])
     await sent[0]!.answer()
 
-    expect(told[0]).toMatchObject({ kind: 'dead', type: null, source: null })
+    expect(told[0]).toMatchObject({ kind: 'dead', type: null, source: null, target: 'orders' })
   })
 
   test('is told as the settlement counted it, not as the lease does', async () => {
@@ -182,4 +183,29 @@ test('a write that fails says what it is: a delete that publishes is told apart'
   await sent[0]!.fail(cut)
 
   expect(told.at(-1)).toMatchObject({ kind: 'settle_failed', write: 'follow', messages: 2 })
+})
+
+describe('what is told of a message that its transaction has ended', () => {
+  const { lease } = acked('1')
+
+  test('is that it is acknowledged, with what it published', () => {
+    const { settler, told } = scriptedSettler()
+    settler.transacted(lease, { kind: 'committed', followOns: 2 }, 12)
+
+    expect(told).toEqual([{ kind: 'acked', ...aboutOf('1'), durationMs: 12, followOns: 2 }])
+    expect(settler.settled.acked).toBe(1)
+  })
+
+  test.each([true, false])(
+    'is a lost lease where nobody can tell (it may have landed: %s)',
+    (mayHaveLanded) => {
+      const { settler, told } = scriptedSettler({ isHeard: false })
+      settler.transacted(lease, { kind: 'unresolved', mayHaveLanded }, 12)
+
+      expect(told).toEqual([
+        { kind: 'lease_lost', ...aboutOf('1'), durationMs: 12, phase: 'terminal', mayHaveLanded },
+      ])
+      expect(settler.settled.lost).toBe(1)
+    },
+  )
 })

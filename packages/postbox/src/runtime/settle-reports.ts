@@ -2,7 +2,9 @@ import type { BatchKind, SettlementBatch } from '../core/batching.ts'
 import type { LeaseLostEvent, OfMessage, Teller, Told } from '../core/events.ts'
 import type { Lease } from '../core/lease.ts'
 import { ofMessage } from '../core/of-message.ts'
+import type { EndedOutcome } from '../core/outcome.ts'
 import type { Settlement } from '../core/settlement.ts'
+import type { DeadLetterStorage } from '../core/storage-modes.ts'
 import { unreachable } from '../core/unreachable.ts'
 import type { Pending } from './settling.ts'
 
@@ -27,6 +29,8 @@ export interface Reports {
     mayHaveLanded: boolean,
   ): void
   countLost(): void
+  /** A transaction of its handler's has ended it. */
+  transacted(lease: Lease, outcome: EndedOutcome, durationMs: number | null): void
   /** A write failed that is tried again. */
   failing(batch: SettlementBatch<Pending>, error: unknown, delayMs: number): void
   /** It was refused, and is tried again by itself. */
@@ -43,7 +47,7 @@ const countedAs = {
   release: 'released',
 } as const
 
-export function createReports(teller: Teller, deadLetters: 'table' | 'discard'): Reports {
+export function createReports(teller: Teller, deadLetters: DeadLetterStorage): Reports {
   const settled = { acked: 0, retried: 0, snoozed: 0, dead: 0, released: 0, lost: 0 }
   return {
     settled,
@@ -55,7 +59,7 @@ export function createReports(teller: Teller, deadLetters: 'table' | 'discard'):
           settled[countedAs[settlement.write]]++
           // One for each message: not made when nobody hears it.
           if (teller.isHeard || isLogged(settlement)) teller.tell(writtenEvent(entry))
-          if (settlement.write === 'bury' && (deadLetters === 'table' || kind === 'quarantine'))
+          if (settlement.write === 'bury' && (deadLetters !== 'discard' || kind === 'quarantine'))
             teller.tell({
               kind: 'dlq_written',
               ...ofMessage(settlement.lease),
@@ -70,6 +74,17 @@ export function createReports(teller: Teller, deadLetters: 'table' | 'discard'):
     },
     countLost() {
       settled.lost++
+    },
+    transacted(lease, outcome, durationMs) {
+      const about = { ...ofMessage(lease), durationMs }
+      if (outcome.kind === 'committed') {
+        settled.acked++
+        if (teller.isHeard) teller.tell({ kind: 'acked', ...about, followOns: outcome.followOns })
+      } else {
+        settled.lost++
+        const { mayHaveLanded } = outcome
+        teller.tell({ kind: 'lease_lost', ...about, phase: 'terminal', mayHaveLanded })
+      }
     },
     failing({ kind, entries }, error, delayMs) {
       teller.tell({ kind: 'settle_failed', write: kind, messages: entries.length, error, delayMs })
@@ -99,10 +114,10 @@ function writtenEvent({ settlement, durationMs }: Pending): Told {
     case 'reschedule':
       return { kind: 'retried', ...about, delayMs: settlement.delayMs, error: settlement.thrown }
     case 'bury': {
-      const { key, headers } = settlement.lease
+      const { key, headers, queue } = settlement.lease
       const { reason, attempts, thrown: error } = settlement
-      const from = { type: headers['type'] ?? null, source: headers['source'] ?? null }
-      return { kind: 'dead', ...about, key, headers, ...from, reason, attempts, error }
+      const { type = null, source = null, target = queue } = headers
+      return { kind: 'dead', ...about, key, headers, type, source, target, reason, attempts, error }
     }
     default:
       return unreachable(settlement)

@@ -13,7 +13,7 @@ import type { BatchKind, SettlementBatch } from '../core/batching.ts'
 import type { Settlement } from '../core/settlement.ts'
 import { type StatementRules, statementOf } from './settle-statements.ts'
 
-const rules: StatementRules = { names, wake: 'poll', deadLetters: 'table' }
+const rules: StatementRules = { names, wake: 'poll', deadLetters: 'table', delivered: 'delete' }
 const { token } = leaseOf('1')
 const otherToken = '0190163d-8694-739b-9aea-966c26f8ad99'
 
@@ -40,6 +40,22 @@ describe('statementOf', () => {
     const statement = statementOf(batchOf(kind, two(make)), { ...rules, deadLetters: 'discard' })
 
     expect(statement).toMatchObject({ name, values: fences })
+  })
+
+  test.each([
+    ['delete', acked],
+    ['follow', followed],
+  ] as const)('%s: what was delivered is kept where that is asked for, and only there', (kind, make) => {
+    const keeps = (delivered: StatementRules['delivered']): boolean =>
+      statementOf(batchOf(kind, [make('1')]), { ...rules, delivered }).text.includes(names.delivered)
+
+    expect([keeps('table'), keeps('delete')]).toEqual([true, false])
+  })
+
+  test('bury: what is discarded is no delivered message', () => {
+    const discarding = { ...rules, delivered: 'table', deadLetters: 'discard' } as const
+
+    expect(statementOf(batchOf('bury', [dead('1')]), discarding).text).not.toContain(names.delivered)
   })
 
   test('follow: the rows that go, and what each of them publishes', () => {
@@ -83,6 +99,7 @@ describe('statementOf', () => {
 
   test.each([
     ['bury', 'table', 'bury_dead'],
+    ['bury', 'in-place', 'quarantine_dead'],
     ['quarantine', 'table', 'quarantine_dead'],
     ['quarantine', 'discard', 'quarantine_dead'],
   ] as const)('%s (%s): why, and after how many runs, for each', (kind, deadLetters, name) => {
@@ -109,7 +126,10 @@ describe('statementOf', () => {
     expect([true, false].map(takesNames)).toEqual([true, false])
   })
 
-  test('a kind that nobody knows is an error of ours', () => {
+  test('a kind that nobody knows is an error of ours, and so is a place', () => {
+    const elsewhere = { ...rules, deadLetters: 'elsewhere' as never }
+
+    expect(() => statementOf(batchOf('bury', []), elsewhere)).toThrow('unreachable')
     expect(() => statementOf(batchOf('shrug' as never, []), rules)).toThrow('unreachable')
   })
 })

@@ -1,5 +1,6 @@
 import type { Entry, SettlementBatch } from '../core/batching.ts'
 import type { Settlement } from '../core/settlement.ts'
+import type { StorageModes } from '../core/storage-modes.ts'
 import { unreachable } from '../core/unreachable.ts'
 import { type Burial, buryDead } from '../sql/bury-dead.ts'
 import { deleteAcked } from '../sql/delete-acked.ts'
@@ -13,23 +14,23 @@ import { snoozeMessages } from '../sql/snooze-messages.ts'
 import type { Statement } from '../sql/statement.ts'
 import type { Wake } from '../sql/wake.ts'
 
-export interface StatementRules {
+export interface StatementRules extends StorageModes {
   readonly names: Names
   readonly wake: Wake
-  readonly deadLetters: 'table' | 'discard'
 }
 
 /** One statement for each kind of batch: fenced, and answered by the seqs that it wrote. */
 export function statementOf(
   { kind, isNamed, entries }: SettlementBatch,
-  { names, wake, deadLetters }: StatementRules,
+  rules: StatementRules,
 ): Statement<{ readonly seq: string }> {
+  const { names, wake, delivered } = rules
   switch (kind) {
     case 'delete':
-      return deleteAcked(names, entries.map(fenceOf))
+      return deleteAcked(names, entries.map(fenceOf), delivered)
     case 'follow': {
       const settled = only(entries, 'delete').map((one) => ({ ...fence(one), followOns: one.followOns }))
-      return deleteWithFollowOns(names, { settled, wake })
+      return deleteWithFollowOns(names, { settled, wake, delivered })
     }
     case 'release':
       return releaseLeases(names, entries.map(fenceOf), isNamed)
@@ -43,13 +44,27 @@ export function statementOf(
       return rescheduleRetried(names, rows, isNamed)
     }
     case 'bury':
-      return deadLetters === 'discard'
-        ? deleteAcked(names, entries.map(fenceOf))
-        : buryDead(names, burialsOf(entries))
+      return burialOf(entries, rules)
     case 'quarantine':
       return quarantineDead(names, burialsOf(entries))
     default:
       return unreachable(kind)
+  }
+}
+
+function burialOf(
+  entries: readonly Entry[],
+  { names, deadLetters }: StatementRules,
+): Statement<{ readonly seq: string }> {
+  switch (deadLetters) {
+    case 'table':
+      return buryDead(names, burialsOf(entries))
+    case 'in-place':
+      return quarantineDead(names, burialsOf(entries))
+    case 'discard':
+      return deleteAcked(names, entries.map(fenceOf))
+    default:
+      return unreachable(deadLetters)
   }
 }
 

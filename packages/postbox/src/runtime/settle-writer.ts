@@ -1,4 +1,4 @@
-import { halves, mostRefusals, type SettlementBatch } from '../core/batching.ts'
+import { halves, mostRefusals, refusedDelayMs, type SettlementBatch } from '../core/batching.ts'
 import {
   isLockTimeout,
   isOutcomeUnknown,
@@ -7,6 +7,7 @@ import {
   type Writing,
 } from '../core/failed-statement.ts'
 import { reconnectDelayMs } from '../core/pacing.ts'
+import type { StorageModes } from '../core/storage-modes.ts'
 import { findBuried } from '../sql/find-buried.ts'
 import type { Names } from '../sql/names.ts'
 import type { Statement } from '../sql/statement.ts'
@@ -19,14 +20,13 @@ import { statementOf } from './settle-statements.ts'
 import type { Pending, Written } from './settling.ts'
 import { createSignals } from './signals.ts'
 
-export interface WriterParts {
+export interface WriterParts extends StorageModes {
   readonly lane: Pick<Lane, 'run'>
   readonly names: Names
   readonly clock: Clock
   readonly failpoint?: Failpoint | undefined
   /** How those who wait for follow-on messages are woken. */
   readonly wake: Wake
-  readonly deadLetters: 'table' | 'discard'
   /** Aborted: what cannot be written now is given up. */
   readonly giveUp: AbortSignal
 }
@@ -37,6 +37,8 @@ export interface WriterDesk {
   stuck(error: unknown): void
   /** The database has taken it, or said that it never will. */
   answered(): void
+  /** It was refused, and waits for another try. */
+  postponed(error: unknown): void
   /** It has to be written once more. */
   again(entry: Pending): void
 }
@@ -49,7 +51,8 @@ const over: Written = { kind: 'over' }
  * Writes a batch, whatever it takes. A row that is to blame must not hold the others: it is found by halves, and becomes something else.
  * Whatever else fails may pass: the whole is tried again, ever later, until it is written or given up.
  */
-export function createWriter(parts: WriterParts, { reports, stuck, answered, again }: WriterDesk) {
+export function createWriter(parts: WriterParts, desk: WriterDesk) {
+  const { reports, stuck, answered } = desk
   const pauses = createSignals(parts.giveUp)
   const write = async (batch: Batch): Promise<void> => {
     const statement = attempt(() => statementOf(batch, parts))
@@ -67,7 +70,7 @@ export function createWriter(parts: WriterParts, { reports, stuck, answered, aga
         answered()
         return tell(batch, over)
       } catch (error) {
-        if (isRefused(error, writingOf(batch, parts.deadLetters))) return await writeRefused(batch, error)
+        if (isRefused(error, writingOf(batch, parts))) return await writeRefused(batch, error)
         mayHaveLanded ||= isOutcomeUnknown(error)
         stuck(error)
         if (parts.giveUp.aborted) return giveUp(batch, error)
@@ -85,7 +88,7 @@ export function createWriter(parts: WriterParts, { reports, stuck, answered, aga
       for (const half of halves(batch)) await write(half)
     } else if (batch.kind === 'follow') tell(batch, { kind: 'refused', error })
     else if (batch.isNamed) await write({ ...batch, isNamed: false })
-    else if (batch.kind === 'bury') writeLater(batch, error)
+    else if (mustLand(batch, parts) ? !parts.giveUp.aborted : batch.kind === 'bury') writeLater(batch, error)
     else giveUp(batch, error)
   }
   /** Somebody is about to take a timer's name, and that may take him long. What goes back can do without; what arms one is tried again. */
@@ -99,12 +102,13 @@ export function createWriter(parts: WriterParts, { reports, stuck, answered, aga
     writeLater({ ...batch, entries: others }, error)
   }
   /** The others go on meanwhile; its lease is kept, so that its handler is not run again. A burial that is refused too often becomes a quarantine. */
-  const writeLater = ({ kind, entries }: Batch, error: unknown): void => {
-    for (const entry of entries) {
+  const writeLater = (batch: Batch, error: unknown): void => {
+    for (const entry of batch.entries) {
       entry.refusals++
-      const delayMs = entry.refusals < mostRefusals ? 1_000 * 2 ** (entry.refusals - 1) : 0
-      reports.postponed(kind, entry, { error, delayMs })
-      void pauses.during(({ signal }) => parts.clock.sleep(delayMs, signal)).then(() => again(entry))
+      const delayMs = refusedDelayMs(entry.refusals, !mustLand(batch, parts))
+      reports.postponed(batch.kind, entry, { error, delayMs })
+      desk.postponed(error)
+      void pauses.during(({ signal }) => parts.clock.sleep(delayMs, signal)).then(() => desk.again(entry))
     }
   }
   const giveUp = (batch: Batch, error: unknown): void => {
@@ -125,9 +129,16 @@ async function send({ lane, failpoint }: WriterParts, statement: Statement<Rows[
 
 /** What an earlier try has buried, though its answer was lost: an alert depends on it. Where we cannot see it, it may have landed. */
 async function landed({ lane, names, deadLetters }: WriterParts, { kind, entries }: Batch): Promise<Rows> {
-  if (kind !== 'bury' || deadLetters !== 'table') return []
+  const isKept = kind === 'quarantine' || (kind === 'bury' && deadLetters !== 'discard')
+  if (!isKept) return []
+  const place = kind === 'bury' && deadLetters === 'table' ? 'moved' : 'quarantined'
   const leases = entries.map(({ settlement: { lease } }) => lease)
-  return lane.run(findBuried(names, leases)).catch(() => [])
+  return lane.run(findBuried(names, leases, place)).catch(() => [])
+}
+
+/** Whether nothing else may become of it: there is no other place for it, and its handler must not be run again. */
+function mustLand({ kind }: Batch, { deadLetters, delivered }: StorageModes): boolean {
+  return (kind === 'bury' && deadLetters === 'in-place') || (kind === 'delete' && delivered === 'table')
 }
 
 function attempt<T>(work: () => T): { readonly value: T } | { readonly error: unknown } {
@@ -143,8 +154,9 @@ function tell({ entries }: Batch, written: Written): void {
   for (const entry of entries) entry.done(written)
 }
 
-function writingOf({ kind, isNamed }: Batch, deadLetters: 'table' | 'discard'): Writing {
-  if (kind === 'follow') return isNamed ? 'arming' : 'follow-ons'
+function writingOf({ kind, isNamed }: Batch, { deadLetters, delivered }: StorageModes): Writing {
+  // Where delivered messages are kept, a right that is missing may be that on their table: no reason to run handlers again.
+  if (kind === 'follow' && delivered === 'delete') return isNamed ? 'arming' : 'follow-ons'
   if (isNamed) return 'named'
   return kind === 'bury' && deadLetters === 'table' ? 'burials' : 'rows'
 }

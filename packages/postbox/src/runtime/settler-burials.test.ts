@@ -16,6 +16,7 @@ import {
   snoozed,
   thrown,
 } from '../../../../tests/support/settlements.ts'
+import type { DeadLetterStorage } from '../core/storage-modes.ts'
 
 const refusals = ['23514', '42P01', '42501'].map(refusal)
 const failedOf = (seq: string, delayMs: number | null, error: Error) => ({
@@ -159,7 +160,7 @@ describe('a burial whose answer was lost', () => {
       .filter((kind) => kind !== 'settle_failed' && kind !== 'breaker_opened' && kind !== 'breaker_closed')
 
   /** Two, whose first answer is cut off. */
-  async function lost(deadLetters: 'table' | 'discard' = 'table') {
+  async function lost(deadLetters: DeadLetterStorage = 'table') {
     const scripted = scriptedSettler({ deadLetters })
     await scripted.settle([dead('1'), dead('2')])
     await scripted.sent[0]!.fail(cut)
@@ -246,6 +247,22 @@ describe('a quarantine', () => {
     expect([sent.length, looks.includes(true)]).toEqual([4, false])
   })
 
+  test('whose answer was lost is looked for where it would lie, and told as dead if it does', async () => {
+    const { sent, summary, pass, told, before, settler } = await quarantined('1', '2')
+    await sent[3]!.fail(cut)
+    await pass(100)
+    await sent[4]!.answer([])
+    await sent[5]!.answer(['2'])
+
+    expect(summary().slice(3)).toEqual(['quarantine_dead 1 2', 'quarantine_dead 1 2', 'find_buried 1 2'])
+    expect(sent[5]?.text).not.toContain(names.dead)
+    expect(told.slice(before).filter(({ kind }) => kind === 'dead' || kind === 'lease_lost')).toMatchObject([
+      { kind: 'lease_lost', seq: '1', mayHaveLanded: true },
+      { kind: 'dead', seq: '2' },
+    ])
+    expect(settler.settled).toMatchObject({ dead: 1, lost: 1 })
+  })
+
   test('that is refused for one is found by halves', async () => {
     const { summary, answerAll, told, before, ended } = await quarantined('1', '2')
     await answerAll(({ seqs }) => (seqs.includes('2') ? badRow : null))
@@ -259,13 +276,14 @@ describe('a quarantine', () => {
   test.each([refusal('42P01'), cut])(
     'that fails for another reason is tried until it works (%s)',
     async (error) => {
-      const { sent, summary, pass, settler, ended } = await quarantined('1', '2')
+      const { sent, summary, pass, settler, ended, answerAll } = await quarantined('1', '2')
       await sent[3]!.fail(error)
       const isStuck = settler.isStuck
       await pass(100)
       await sent[4]!.answer()
+      await answerAll()
 
-      expect(summary().slice(3)).toEqual(['quarantine_dead 1 2', 'quarantine_dead 1 2'])
+      expect(summary().slice(3, 5)).toEqual(['quarantine_dead 1 2', 'quarantine_dead 1 2'])
       expect([isStuck, settler.isStuck, ended]).toEqual([true, false, ['1', '2']])
     },
   )

@@ -2,7 +2,7 @@
 import { batchesOf } from '../core/batching.ts'
 import type { Teller } from '../core/events.ts'
 import type { Settlement } from '../core/settlement.ts'
-import { createReports, type Settled } from './settle-reports.ts'
+import { createReports, type Reports, type Settled } from './settle-reports.ts'
 import { createWriter, type WriterParts } from './settle-writer.ts'
 import type { Pending, Settling, Written } from './settling.ts'
 
@@ -14,6 +14,8 @@ export interface Settler {
   settle(settlement: Settlement, how: Settling): Promise<Written>
   /** One whose lease was lost before it could be settled: nothing is written for it. */
   countLost(): void
+  /** One that a transaction of its handler's has ended: it is only told of. */
+  readonly transacted: Reports['transacted']
   /** How many wait to be written. */
   readonly waiting: number
   /** Writes fail, and are tried again: until one succeeds, nothing more should be claimed. */
@@ -28,10 +30,14 @@ export interface SettlerParts extends WriterParts {
   changed(): void
 }
 
+/** So many refused writes are nobody's bad luck: what is claimed on top of them would pile up in memory, leased and unwritten. */
+const mostPostponed = 1_000
+
 export function createSettler(parts: SettlerParts): Settler {
   const { teller } = parts
   const reports = createReports(teller, parts.deadLetters)
   let waiting: Pending[] = []
+  let postponed = 0
   let isFlushing = false
   let isStuck = false
   let hasAnswered = false
@@ -53,7 +59,16 @@ export function createSettler(parts: SettlerParts): Settler {
   const answered = (): void => {
     hasAnswered = true
   }
-  const write = createWriter(parts, { reports, stuck, answered, again: enqueue })
+  const write = createWriter(parts, {
+    ...{ reports, stuck, answered },
+    postponed(error) {
+      if (++postponed >= mostPostponed) stuck(error)
+    },
+    again(entry) {
+      postponed--
+      enqueue(entry)
+    },
+  })
   const flushAll = async (): Promise<void> => {
     isFlushing = true
     // Those that ended in the same turn of the event loop go together.
@@ -62,9 +77,9 @@ export function createSettler(parts: SettlerParts): Settler {
       const entries = waiting
       waiting = []
       hasAnswered = false
-      for (const batch of batchesOf(entries)) await write(batch)
+      for (const batch of batchesOf(entries, parts.deadLetters)) await write(batch)
       // Only now: what is still to be written may have outlived its lease, and a claim would take our own messages again.
-      if (hasAnswered) unstuck()
+      if (hasAnswered && postponed < mostPostponed) unstuck()
     }
     isFlushing = false
   }
@@ -72,6 +87,7 @@ export function createSettler(parts: SettlerParts): Settler {
     settle: (settlement, { maxBatch, durationMs }) =>
       new Promise((done) => enqueue({ settlement, maxBatch, durationMs, refusals: 0, done })),
     countLost: reports.countLost,
+    transacted: reports.transacted,
     get waiting() {
       return waiting.length
     },

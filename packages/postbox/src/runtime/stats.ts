@@ -10,7 +10,7 @@ export interface BoundedCount {
 }
 
 export interface QueueStats {
-  /** Due now, and nobody has it. */
+  /** Due now, and nobody has it. Messages of a newer `generation` than this outbox’s count, too: they are ready, for newer code. */
   readonly ready: BoundedCount
   /** Some process has it. */
   readonly leased: BoundedCount

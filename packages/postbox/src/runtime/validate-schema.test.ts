@@ -4,8 +4,8 @@ import { resolveNames } from '../sql/names.ts'
 import { validateSchema } from './validate-schema.ts'
 
 const names = resolveNames({ schema: 's', table: 't' })
-const parts = { autovacuum: true, deadLetters: 'table' } as const
-const nothing = { tables: [], version: null }
+const parts = { autovacuum: true, deadLetters: 'table', delivered: 'delete' } as const
+const nothing = { tables: [], view: null, routines: [], version: null }
 const one = {
   relation: 't_meta',
   kind: 'r',
@@ -33,7 +33,7 @@ const failure = (code: string): Error => Object.assign(new Error('refused'), { c
 
 describe('validateSchema', () => {
   test('asks once when the version can be read', async () => {
-    const { sent, validated } = scripted({ tables: [one], version: 1 })
+    const { sent, validated } = scripted({ ...nothing, tables: [one], version: 1 })
 
     await expect(validated).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_DRIFT' })
     expect(sent).toHaveLength(1)
@@ -43,7 +43,7 @@ describe('validateSchema', () => {
   test.each(['42P01', '42703'])(
     'asks again without the version when that is not there (%s)',
     async (code) => {
-      const { sent, validated } = scripted(failure(code), { tables: [one], version: null })
+      const { sent, validated } = scripted(failure(code), { ...nothing, tables: [one] })
 
       await expect(validated).rejects.toMatchObject({ code: 'OUTBOX_SCHEMA_DRIFT' })
       expect(sent).toHaveLength(2)
@@ -69,7 +69,7 @@ describe('validateSchema', () => {
   })
 
   test('does not judge what a later version made', async () => {
-    await expect(scripted({ tables: [one], version: 99 }).validated).rejects.toMatchObject({
+    await expect(scripted({ ...nothing, tables: [one], version: 99 }).validated).rejects.toMatchObject({
       code: 'OUTBOX_SCHEMA_NEWER',
       message: expect.stringContaining('version 99'),
     })

@@ -4,18 +4,19 @@ import { describerOf } from '../core/describe-error.ts'
 import type { Teller } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
 import { type Middleware, skinsOf } from '../core/middleware.ts'
+import type { StorageModes } from '../core/storage-modes.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
 import type { Names } from '../sql/names.ts'
 import { heardWake } from '../sql/wake.ts'
 import { createClaimer } from './claimer.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ContextTools } from './context.ts'
+import type { DeliveryTools } from './deliver.ts'
 import { createDispatcher, type Dispatcher } from './dispatcher.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { extendNow } from './extend-lease.ts'
+import { type ExtendParts, extendNow } from './extend-lease.ts'
 import type { Failpoint } from './failpoint.ts'
 import { createHand, type Hand } from './hand.ts'
-import type { Held } from './held.ts'
 import { createLane, type Lane } from './lane.ts'
 import { keepLeases } from './lease-keeper.ts'
 import { keepListening, type Listener } from './listener.ts'
@@ -23,19 +24,24 @@ import { createSettler, type Settler } from './settler.ts'
 import { createSignals } from './signals.ts'
 import { createSleeper } from './sleeper.ts'
 import type { Subscription } from './subscription.ts'
+import { transact } from './transact.ts'
+import type { TransactParts } from './transaction-run.ts'
 import { createWaker } from './waker.ts'
 
-export interface WorksParts {
+export interface WorksParts extends StorageModes {
   readonly database: Database
   /** Where to listen; the same one, unless the first is a pooler. */
   readonly listenDatabase: Database
   readonly names: Names
   readonly wake: 'quiet' | 'always' | 'poll'
-  readonly deadLetters: 'table' | 'discard'
+  /** Claims nothing of a newer one; null: whatever there is. */
+  readonly generation: number | null
   readonly describeError: ((error: unknown) => string | null) | undefined
   readonly middleware: readonly Middleware[]
   /** Checks and encodes what handlers publish. */
   readonly draft: ContextTools['draft']
+  /** Opens the transactions of handlers. */
+  readonly open: TransactParts['open']
   readonly teller: Teller
   /** Where handlers write, by their context. */
   readonly log: Logger
@@ -49,6 +55,8 @@ export interface Internals {
   readonly statementTimeoutMs?: number
   /** Subscribers come later: no reason to warn. */
   readonly mayBeEmpty?: boolean
+  /** Aborts when somebody's transaction ends that the inbox may wait for: on a clock that stands still nobody would look again. */
+  readonly nextEnd?: () => AbortSignal
 }
 
 /** From one start to its stop: each says that a part of the work is over. */
@@ -84,20 +92,15 @@ export const statementTimeoutMs = 10_000
 const enoughToListen = 3
 
 export function assembleWorks(parts: WorksParts, phases: Phases): Works {
-  const { names, teller, log, draft, deadLetters, internals = {} } = parts
+  const { names, teller, deadLetters, delivered, generation, internals = {} } = parts
   const { clock = systemClock, failpoint } = internals
   const timeout = { statementTimeoutMs: internals.statementTimeoutMs ?? statementTimeoutMs }
   const lane = createLane({ database: parts.database, ...timeout })
-  const shared = { clock, teller, names, lane, failpoint }
+  const shared = { clock, teller, names, lane, failpoint, generation }
   const served = new Set<SubscribeSettings>()
   const wake = heardWake(parts.wake, parts.database)
-  const settler = createSettler({
-    ...shared,
-    wake,
-    deadLetters,
-    giveUp: phases.giveUp,
-    changed: () => engine.roomMade(),
-  })
+  const writing = { ...shared, wake, deadLetters, delivered, giveUp: phases.giveUp }
+  const settler = createSettler({ ...writing, changed: () => engine.roomMade() })
   const listen = listenOf(parts)
   const listener =
     listen === null
@@ -127,9 +130,7 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const engine: Engine = createEngine({ ...shared, claimer: createClaimer(shared), waker, settler, hand })
   const signals = createSignals(phases.abandon)
   const keeperSleeper = createSleeper(clock)
-  const extend = (helds: readonly Held[]): Promise<void> => extendNow(shared, helds)
-  const consumeSkins = skinsOf(parts.middleware, 'consume')
-  const tools = { clock, teller, log, consumeSkins, draft, extend }
+  const tools = toolsOf(parts, { ...writing, ...timeout, open: parts.open, rules: writing })
   const slots = { tools, signals, failpoint, roomMade: engine.roomMade }
   const dispatcher = (subscription: Subscription): Dispatcher => {
     served.add(subscription.settings)
@@ -152,6 +153,22 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
         { ...shared, held: hand.held, sleeper: keeperSleeper, shortestLeaseMs: () => shortestLease(served) },
         phases.emptyHanded,
       ),
+  }
+}
+
+/** What deliveries need of all this. */
+function toolsOf(
+  { teller, log, draft, middleware }: WorksParts,
+  transacting: TransactParts & ExtendParts,
+): DeliveryTools {
+  return {
+    clock: transacting.clock,
+    teller,
+    log,
+    draft,
+    consumeSkins: skinsOf(middleware, 'consume'),
+    extend: (helds) => extendNow(transacting, helds),
+    transact: (transaction) => transact(transaction, transacting),
   }
 }
 

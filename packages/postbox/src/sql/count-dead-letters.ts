@@ -1,3 +1,4 @@
+import type { DeadPlace } from '../core/dead-letter-cursor.ts'
 import type { DeadLetterQuery } from '../core/dead-letter-options.ts'
 import { binder, selecting } from './dead-letters.ts'
 import type { Names } from './names.ts'
@@ -14,21 +15,21 @@ export function countDeadLetters(
 ): Statement<{ readonly count: string }, { readonly query: DeadLetterQuery; readonly bound: number }> {
   const { bind, values } = binder()
   const selected = selecting(names, { query, after: null }, bind)
-  const [moved, quarantined] = [selected('moved'), selected('quarantined')]
   const limit = `limit ${bind(bound + 1)}::int`
+  const someOf = (place: DeadPlace): string => {
+    const { from, coarseOrder } = selected(place)
+    return `
+  (select
+     from ${from}
+    order by ${coarseOrder}
+    ${limit})`
+  }
   return {
     name: 'count_dead_letters',
     text: `
 select count(*)::text as count
-  from (
-  (select
-     from ${moved.from}
-    order by ${moved.order}
-    ${limit})
-  union all
-  (select
-     from ${quarantined.from}
-    ${limit})
+  from (${someOf('moved')}
+  union all${someOf('quarantined')}
   ${limit}) as seen`,
     values,
     input: { query, bound },

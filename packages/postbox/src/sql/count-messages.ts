@@ -15,7 +15,8 @@ export interface CountedQueue {
 
 /**
  * Counts each queue's messages, no more than `bound` in each lane: an exact count of a long queue reads all of it, and whoever asks
- * needs to know that it is long. Fresh and due ones count together (`ready`, `leased`), later ones as `scheduled`.
+ * needs to know that it is long. Fresh and due ones count together (`ready`, `leased`), later ones as `scheduled`. `once` is what it is in a
+ * claim: without it, a table that was never analysed is read and sorted as a whole.
  */
 export function countMessages(
   names: Names,
@@ -32,14 +33,14 @@ select w.queue,
        (fresh.seen = $2::int or due.seen = $2::int)::text as manynow,
        (later.scheduled = $2::int)::text as manylater,
        (extract(epoch from now() - least(fresh.oldest, due.oldest)) * 1000)::text as oldest
-  from jsonb_array_elements_text($1::text::jsonb) as w(queue)
+  from jsonb_array_elements_text($1::text::jsonb) with ordinality as w(queue, once)
  cross join lateral (
    select count(*) as seen,
           count(*) filter (where is_free) as ready,
           count(*) filter (where not is_free) as leased,
           min(created_at) filter (where is_free) as oldest
      from (select m.created_at, (m.lease_token is null or m.leased_until < now()) as is_free
-             from ${names.messages} as m
+             from ${names.messages} as m, generate_series(w.once, w.once) as once
             where (m.queue, m.seq) > (w.queue, 0)
               and (m.queue, m.seq) <= (w.queue, 9223372036854775807)
               and m.due_at is null
@@ -51,7 +52,7 @@ select w.queue,
           count(*) filter (where not is_free) as leased,
           min(due_at) filter (where is_free) as oldest
      from (select m.due_at, (m.lease_token is null or m.leased_until < now()) as is_free
-             from ${names.messages} as m
+             from ${names.messages} as m, generate_series(w.once, w.once) as once
             where m.queue = w.queue
               and m.due_at <= now()
             order by m.due_at, m.seq
@@ -59,7 +60,7 @@ select w.queue,
  cross join lateral (
    select count(*) as scheduled
      from (select 1
-             from ${names.messages} as m
+             from ${names.messages} as m, generate_series(w.once, w.once) as once
             where m.queue = w.queue
               and m.due_at > now()
               and m.due_at < 'infinity'

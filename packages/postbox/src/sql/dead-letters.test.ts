@@ -48,6 +48,18 @@ test.each(statements.map((statement) => [statement.name, statement] as const))(
   },
 )
 
+test.each([
+  ['where the page before ended, when that lies below the time', { until: new Date(1_001) }, true],
+  ['the time, when that is lower', { until: new Date(1_000) }, false],
+  ['where the page before ended, without a time', {}, true],
+])('a page has one upper end in each place: %s', (_, options, isLeft) => {
+  const given = resolveDeadLetterPage({ ...options, after: '1000000-d-3' })
+  const { text, values } = listDeadLetters(names, given)
+
+  expect(text.match(/ <= \(/g)).toHaveLength(2)
+  expect(values.includes('1000000')).toBe(isLeft)
+})
+
 test('what a filter does not say is not in the text', () => {
   const { text, values } = listDeadLetters(names, resolveDeadLetterPage())
 

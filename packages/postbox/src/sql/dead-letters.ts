@@ -56,6 +56,9 @@ export const readable = `place,
        last_error as error,
        failure_history::text as history`
 
+/** The upper end of a row comparison whose last member is a seq. */
+export const largestOfIndex = String(largestSeq)
+
 /** Binds a value and returns its parameter. */
 export type Bind = (value: unknown) => string
 
@@ -75,12 +78,15 @@ export interface Selection {
 export interface Selected {
   readonly from: string
   readonly order: string
+  /** As far as every index has it: rows that failed in one microsecond in any order. */
+  readonly coarseOrder: string
 }
 
 /**
  * Queue, time and seq are compared as one row, with both ends inclusive, and the queue is a part of the order: so what is meant is a
  * stretch of one index, whatever Postgres believes of the table. On one that was never analysed it expects few rows of `queue = …`, or
- * between two times, and would fetch and sort all that there are; and of "less than" a row, none of the queue itself.
+ * between two times, and would fetch and sort all that there are; and of "less than" a row, none of the queue itself. Of two upper ends the
+ * lower one is written: given both, Postgres begins at either, and walked through 20,000 pages of the index to a page in the middle.
  */
 export function selecting(
   names: Names,
@@ -90,8 +96,9 @@ export function selecting(
   const { queue, sinceMs, untilMs } = query
   const lead = queue === null ? '' : `${bind(queue)}::text, `
   const since = sinceMs === null ? `'-infinity'` : time(bind(sinceMs))
-  const upTo = untilMs === null ? `'infinity'` : `${time(bind(untilMs))} - interval '1 microsecond'`
-  const left = after === null ? null : microseconds(bind(after.failedMicros))
+  // One end only: of two, Postgres begins at the first, and walks from there to the other.
+  const left = after !== null && isBefore(after.failedMicros, untilMs) ? after : null
+  const upTo = left === null ? endOf(untilMs, bind) : microseconds(bind(left.failedMicros))
   const others = matching(query, bind)
   return (place) => {
     const { table, seq, isDead } = sourceOf(names, place)
@@ -99,14 +106,15 @@ export function selecting(
     const conditions = [
       ...isDead,
       `${spot} >= (${lead}${since}, 0)`,
-      `${spot} <= (${lead}${upTo}, ${largestSeq})`,
-      after === null ? [] : `${spot} <= (${lead}${left}, ${bind(seqUpTo(after, place))}::text::bigint)`,
+      `${spot} <= (${lead}${upTo}, ${left === null ? largestSeq : `${bind(seqUpTo(left, place))}::text::bigint`})`,
       ...others,
     ].flat()
+    const coarseOrder = `${queue === null ? '' : 'queue desc, '}failed_at desc`
     return {
+      coarseOrder,
+      order: `${coarseOrder}, ${seq} desc`,
       from: `${table}
     where ${conditions.join('\n      and ')}`,
-      order: `${queue === null ? '' : 'queue desc, '}failed_at desc, ${seq} desc`,
     }
   }
 }
@@ -114,22 +122,17 @@ export function selecting(
 interface Source {
   readonly table: string
   readonly seq: string
-  /** What makes a row of the table a dead letter. */
+  /** What makes a row of the table a dead letter, as its partial indexes have it. */
   readonly isDead: readonly string[]
 }
 
-function sourceOf(names: Names, place: DeadPlace): Source {
-  if (place === 'moved') return { table: names.dead, seq: 'dead_seq', isDead: [] }
-  // Every id lies between these two. Without them Postgres takes "is not null" for nearly all rows of a table that was never analysed, and
-  // reads all messages, where the partial index has only the dead ones.
-  const anyId = [
-    `id >= '00000000-0000-0000-0000-000000000000'`,
-    `id <= 'ffffffff-ffff-ffff-ffff-ffffffffffff'`,
-  ]
-  return { table: names.messages, seq: 'seq', isDead: ['failed_at is not null', ...anyId] }
+export function sourceOf(names: Names, place: DeadPlace): Source {
+  return place === 'moved'
+    ? { table: names.dead, seq: 'dead_seq', isDead: [] }
+    : { table: names.messages, seq: 'seq', isDead: ['failed_at is not null'] }
 }
 
-function matching({ reason, key, search }: DeadLetterQuery, bind: Bind): readonly string[] {
+export function matching({ reason, key, search }: DeadLetterQuery, bind: Bind): readonly string[] {
   return [
     reason === null ? [] : `failure_reason = ${bind(reason)}::text`,
     key === null ? [] : `key = ${bind(key)}::text`,
@@ -138,10 +141,20 @@ function matching({ reason, key, search }: DeadLetterQuery, bind: Bind): readonl
   ].flat()
 }
 
-function time(ms: string): string {
+/** Whether a place in the list lies before this time: then the time is of no account. */
+export function isBefore(micros: string, untilMs: number | null): boolean {
+  return untilMs === null || BigInt(micros) < BigInt(untilMs) * 1_000n
+}
+
+/** The last moment before a time; null: there is none. */
+export function endOf(untilMs: number | null, bind: Bind): string {
+  return untilMs === null ? `'infinity'` : `${time(bind(untilMs))} - interval '1 microsecond'`
+}
+
+export function time(ms: string): string {
   return `to_timestamp(${ms}::float8 / 1000)`
 }
 
-function microseconds(since1970: string): string {
+export function microseconds(since1970: string): string {
   return `timestamptz 'epoch' + ${since1970}::text::bigint * interval '1 microsecond'`
 }

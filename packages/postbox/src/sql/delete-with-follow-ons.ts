@@ -1,13 +1,9 @@
 import type { Conflict, Draft } from '../core/message.ts'
-import {
-  insertedColumns,
-  onConflict,
-  recordMembers,
-  recordOf,
-  recordShape,
-  valuesOfRecord,
-} from './draft-rows.ts'
+import type { DeliveredStorage } from '../core/storage-modes.ts'
+import { recordMembers, recordOf, recordShape, valuesOfRecord } from './draft-records.ts'
+import { insertedColumns, onConflict } from './draft-rows.ts'
 import { type Fence, fenceArrays } from './fence.ts'
+import { deliveredColumns, keepDelivered } from './keep-delivered.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 import { patience } from './take-names.ts'
@@ -20,10 +16,12 @@ export interface SettledWithFollowOns extends Fence {
 export interface FollowOnInput {
   readonly settled: readonly SettledWithFollowOns[]
   readonly wake: Wake
+  /** @default 'delete' */
+  readonly delivered?: DeliveredStorage | undefined
 }
 
 /**
- * Deletes messages whose handlers succeeded, and inserts what they published, of any queues: one statement, so both or none. Fenced: only the
+ * Deletes messages whose handlers succeeded (or moves them to where delivered ones are kept), and inserts what they published, of any queues: one statement, so both or none. Fenced: only the
  * holder of the lease may write, and one that was lost inserts nothing. Follow-ons get their seq in the order of the drafts.
  *
  * - One insert for all, or seqs would not follow the drafts. Its conflict clause is the strongest that is asked for: what is not a timer
@@ -38,7 +36,8 @@ export function deleteWithFollowOns(
   names: Names,
   input: FollowOnInput,
 ): Statement<{ readonly seq: string }, FollowOnInput> {
-  const { settled, wake } = input
+  const { settled, wake, delivered } = input
+  const isKept = delivered === 'table'
   const drafts = settled.flatMap(({ followOns }) => followOns)
   const conflict = strongestOf(drafts)
   return {
@@ -49,8 +48,8 @@ with ${conflict === 'none' ? '' : `${patience}, `}settled as (
    using ${conflict === 'none' ? '' : 'patience, '}unnest($1::text::bigint[], $2::text::uuid[]) as s(seq, token)
    where m.seq = s.seq
      and m.lease_token = s.token
-  returning m.seq
-), drafts as materialized (
+  returning ${isKept ? deliveredColumns : 'm.seq'}
+)${isKept ? `, kept as (\n  ${keepDelivered(names, 'settled')}\n)` : ''}, drafts as materialized (
   select d.*,
          row_number() over (partition by d.queue, d.timer
                                 order by case d.conflict when 'replace' then -d.place else d.place end) as choice

@@ -62,6 +62,40 @@ export function deadColumns(names: Names): readonly Column[] {
   ]
 }
 
+export function deliveredColumns(names: Names): readonly Column[] {
+  return [
+    numbered(names, 'delivered_seq', names.deliveredSequence),
+    required('original_seq', 'bigint'),
+    required('id', 'uuid'),
+    bytewise(required('queue', 'text')),
+    bytewise(optional('key', 'text')),
+    bytewise(optional('timer_id', 'text')),
+    required('body', 'bytea'),
+    optional('headers', 'jsonb'),
+    required('attempts', 'integer'),
+    required('deliveries', 'integer'),
+    required('created_at', time),
+    optional('generation', 'bigint'),
+    optional('failure_history', 'jsonb'),
+    required('delivered_at', time, 'now()'),
+  ]
+}
+
+export const operationColumns: readonly Column[] = [
+  required('operation_id', 'uuid'),
+  required('kind', 'text'),
+  required('started_by', 'text'),
+  required('filter', 'jsonb'),
+  required('settings', 'jsonb'),
+  required('started_at', time, 'now()'),
+  required('updated_at', time, 'now()'),
+  optional('finished_at', time),
+  required('changed', 'bigint', '0'),
+  required('conflicts', 'bigint', '0'),
+  optional('last_due_at', time),
+  optional('place', 'jsonb'),
+]
+
 export const handledColumns: readonly Column[] = [
   bytewise(required('consumer', 'text')),
   bytewise(required('id', 'text')),

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Draft } from '../core/message.ts'
 import type { Schedule } from '../core/schedule.ts'
-import { insertMessage, insertMessages } from './insert-messages.ts'
+import { insertMessage } from './insert-message.ts'
+import { insertMessages } from './insert-messages.ts'
 import { resolveNames } from './names.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })

@@ -6,7 +6,7 @@ import type { Statement } from './statement.ts'
 
 /**
  * Reads a page of dead letters from both places, newest first, and one row more: whoever gets it knows that there is a next page. Each place
- * is read from where the page before ended, in the order of an index; only quarantined ones, which are few, are sorted.
+ * is read from where the page before ended, in the order of an index.
  */
 export function listDeadLetters(
   names: Names,

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { Conflict, Draft } from '../core/message.ts'
 import { cancelTimer } from './cancel-timer.ts'
-import { insertMessage, insertMessages } from './insert-messages.ts'
-import { markTransaction, readMark, whereMarked } from './mark-transaction.ts'
+import { insertMessage } from './insert-message.ts'
+import { insertMessages } from './insert-messages.ts'
+import { markTransaction, readMark } from './mark-transaction.ts'
 import { resolveNames } from './names.ts'
 import { peekPending } from './peek-pending.ts'
 import type { Statement } from './statement.ts'
 import type { Wake } from './wake.ts'
+import { whereMarked } from './where-marked.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 const hostile = `x'); drop table outbox; -- " \\ $1`

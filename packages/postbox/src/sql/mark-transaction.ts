@@ -1,7 +1,5 @@
 import type { Statement } from './statement.ts'
-
-// A setting that lasts until the transaction ends: in autocommit, until the end of the very statement that sets it.
-const setting = 'postbox.transaction'
+import { setting } from './where-marked.ts'
 
 /**
  * For a handle that cannot tell whether it is in a transaction: leaves a mark that only the same transaction can see. Sent before a
@@ -23,9 +21,4 @@ export function readMark(mark: string): Statement<{ readonly inside: string }> {
     text: `select (current_setting('${setting}', true) is not distinct from $1::text)::text as inside`,
     values: [mark],
   }
-}
-
-/** The condition, for a parameter that holds the mark, or null where the handle itself has told. */
-export function whereMarked(parameter: string): string {
-  return `(${parameter}::text is null or current_setting('${setting}', true) = ${parameter}::text)`
 }

@@ -71,21 +71,26 @@ function addColumn(table: ExpectedTable, column: Column): readonly string[] {
 function alterColumn(table: ExpectedTable, column: Column, found: FoundColumn): readonly string[] {
   const { name, type, notNull, default: value, identity } = column
   const alter = `alter table ${table.name} alter column ${name}`
-  const isRetyped = type !== found.type || (column.collation !== null && column.collation !== found.collation)
-  const losesDefault = found.default !== null && (isRetyped || value === null)
-  const getsDefault = value !== null && (isRetyped || value !== found.default)
+  const isOther = isRetyped(column, found)
+  const losesDefault = found.default !== null && (isOther || value === null)
+  const getsDefault = value !== null && (isOther || value !== found.default)
   const isFilled = notNull && !found.notNull && value !== null
   return [
     ...(found.generated ? [`${alter} drop expression`] : []),
     ...(identity === null && found.identity !== null ? [`${alter} drop identity`] : []),
     // Before the type: the old default need not have a value of the new one.
     ...(losesDefault ? [`${alter} drop default`] : []),
-    ...(isRetyped ? [`${alter} type ${typeText(column)} using ${name}::${type}`] : []),
+    ...(isOther ? [`${alter} type ${typeText(column)} using ${name}::${type}`] : []),
     ...(getsDefault ? [`${alter} set default ${value}`] : []),
     ...(isFilled ? [`update ${table.name} set ${name} = default where ${name} is null`] : []),
     ...(notNull === found.notNull ? [] : [`${alter} ${notNull ? 'set' : 'drop'} not null`]),
     ...(identity === null ? [] : alterIdentity({ table, name, identity }, found.identity)),
   ]
+}
+
+/** Text that nobody compares may have any collation. */
+export function isRetyped({ type, collation }: Column, found: FoundColumn): boolean {
+  return type !== found.type || (collation !== null && collation !== found.collation)
 }
 
 interface NumberedColumn {

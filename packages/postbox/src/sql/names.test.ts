@@ -10,11 +10,12 @@ function parse(quoted: string): string | null {
   return /^"(?:[^"]|"")+"$/.test(quoted) ? quoted.slice(1, -1).replaceAll('""', '"') : null
 }
 
-/** Tables, indexes and sequences: they share one namespace. Unquoted; null when the text is not one identifier. */
+/** Tables, a view, indexes and sequences: they share one namespace. Unquoted; null when the text is not one identifier. */
 function relations(names: Names): (string | null)[] {
   const within = (name: string): string => name.slice(`${names.schema}.`.length)
-  const tables = [names.messages, names.dead, names.handled, names.queues, names.meta].map(within)
-  const sequences = [names.sequence, names.deadSequence].map(within)
+  const { messages, dead, delivered, handled, queues, operations, meta, status } = names
+  const tables = [messages, dead, delivered, handled, queues, operations, meta, status].map(within)
+  const sequences = [names.sequence, names.deadSequence, names.deliveredSequence].map(within)
   return [...tables, ...sequences, ...Object.values(names.index)].map(parse)
 }
 
@@ -26,14 +27,19 @@ describe('resolveNames', () => {
       schema: '"public"',
       messages: '"public"."outbox"',
       dead: '"public"."outbox_dead"',
+      delivered: '"public"."outbox_delivered"',
       handled: '"public"."outbox_handled"',
       queues: '"public"."outbox_queues"',
+      operations: '"public"."outbox_operations"',
       meta: '"public"."outbox_meta"',
+      status: '"public"."outbox_status"',
+      replay: '"public"."outbox_replay"',
       sequence: '"public"."outbox_seq_seq"',
       deadSequence: '"public"."outbox_dead_seq_seq"',
+      deliveredSequence: '"public"."outbox_delivered_seq_seq"',
       channel: 'postbox:public.outbox',
     })
-    expect(names.index).toMatchObject({ primary: '"outbox_pkey"', deadQueue: '"outbox_dead_queue"' })
+    expect(names.index).toMatchObject({ table_pkey: '"outbox_pkey"', dead_queue: '"outbox_dead_queue"' })
     expect([names, names.index, names.plain].every(Object.isFrozen)).toBe(true)
   })
 
@@ -42,18 +48,21 @@ describe('resolveNames', () => {
       schema: 's',
       table: 't',
       dead: 'graves',
+      delivered: 'd',
       handled: 'h',
       queues: 'q',
+      operations: 'o',
       meta: 'm',
+      status: 'v',
+      replay: 'f',
     })
 
-    expect([names.dead, names.handled, names.queues, names.meta]).toEqual([
-      '"s"."graves"',
-      '"s"."h"',
-      '"s"."q"',
-      '"s"."m"',
-    ])
-    expect([names.index.deadId, names.index.metaPrimary]).toEqual(['"graves_id"', '"m_pkey"'])
+    const { dead, delivered, handled, queues, operations, meta, status, replay } = names
+    expect([dead, delivered, handled, queues, operations, meta, status, replay]).toEqual(
+      ['graves', 'd', 'h', 'q', 'o', 'm', 'v', 'f'].map((name) => `"s"."${name}"`),
+    )
+    expect([names.index.dead_id, names.index.meta_pkey]).toEqual(['"graves_id"', '"m_pkey"'])
+    expect(names.deliveredSequence).toBe('"s"."d_seq_seq"')
   })
 
   test.each([
@@ -69,30 +78,38 @@ describe('resolveNames', () => {
   })
 
   // U-SCH-05
-  test('a table of 50 bytes is the longest, behind a short schema', () => {
-    expect(() => resolveNames({ schema: 's', table: 't'.repeat(50) })).not.toThrow()
+  test('a table of 44 bytes is the longest, behind a short schema', () => {
+    expect(() => resolveNames({ schema: 's', table: 't'.repeat(44) })).not.toThrow()
   })
 
   // U-SCH-06
-  test('a table of 51 bytes is refused although the channel would still fit', () => {
-    const act = (): unknown => resolveNames({ schema: 's', table: 't'.repeat(51) })
+  test('a table of 45 bytes is refused although the channel would still fit', () => {
+    const act = (): unknown => resolveNames({ schema: 's', table: 't'.repeat(45) })
 
-    expect(byteLength(`postbox:s.${'t'.repeat(51)}`)).toBeLessThanOrEqual(63)
+    expect(byteLength(`postbox:s.${'t'.repeat(45)}`)).toBeLessThanOrEqual(63)
     expect(act).toThrow(invalidName)
-    expect(act).toThrow(/handled with the suffix _pkey|dead with the suffix _seq_seq/)
+    expect(act).toThrow(/operations with the suffix _started/)
+  })
+
+  test('a longer one works where the tables with the longest suffixes have names of their own', () => {
+    const own = { delivered: 'd', operations: 'o' }
+
+    expect(() => resolveNames({ schema: 's', table: 't'.repeat(50), ...own })).not.toThrow()
+    expect(() => resolveNames({ schema: 's', table: 't'.repeat(51), ...own })).toThrow(invalidName)
   })
 
   test('schema and table share the 63 bytes of the channel', () => {
-    expect(() => resolveNames({ schema: 'public', table: 't'.repeat(48) })).not.toThrow()
-    expect(() => resolveNames({ schema: 'public', table: 't'.repeat(49) })).toThrow(
+    const schema = 'applications'
+    expect(() => resolveNames({ schema, table: 't'.repeat(42) })).not.toThrow()
+    expect(() => resolveNames({ schema, table: 't'.repeat(43) })).toThrow(
       /the channel made of schema and table/,
     )
   })
 
   // U-SCH-08
   test('bytes are counted, not characters', () => {
-    expect(() => resolveNames({ schema: 's', table: 'é'.repeat(25) })).not.toThrow()
-    expect(() => resolveNames({ schema: 's', table: 'é'.repeat(26) })).toThrow(invalidName)
+    expect(() => resolveNames({ schema: 's', table: 'é'.repeat(22) })).not.toThrow()
+    expect(() => resolveNames({ schema: 's', table: 'é'.repeat(23) })).toThrow(invalidName)
     expect(() => resolveNames({ schema: '😀'.repeat(16), table: 't' })).toThrow(/63 bytes long \(it has 64\)/)
   })
 
@@ -107,6 +124,8 @@ describe('resolveNames', () => {
     ['one name for two tables', { dead: 'graves', handled: 'graves' }],
     ['the table as its own dead table', { dead: 'outbox' }],
     ['a derived name as another table', { handled: 'outbox_meta' }],
+    ['a table as the view', { status: 'outbox_dead' }],
+    ['a function of 64 bytes', { replay: 'r'.repeat(64) }],
   ])('%s is refused', (_title, options) => {
     expect(() => resolveNames({ schema: 'public', table: 'outbox', ...options })).toThrow(invalidName)
   })

@@ -1,6 +1,6 @@
-import { whereMarked } from './mark-transaction.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
+import { whereMarked } from './where-marked.ts'
 
 export interface Peek {
   readonly queue: string | null

@@ -8,8 +8,8 @@ const assignments = Object.entries(deathColumns)
   .join(',\n       ')
 
 /**
- * Marks messages dead where they are, when the dead letters refuse them: due never, so that nobody claims them, and with the name of
- * their timer given up. Fenced: only the holder of the lease may write.
+ * Marks messages dead where they are, because that is where they are kept, or because the dead letters refuse them: due never, so that
+ * nobody claims them, and with the name of their timer given up. Fenced: only the holder of the lease may write.
  * Returns the seqs written; one that is missing had lost its lease.
  */
 export function quarantineDead(

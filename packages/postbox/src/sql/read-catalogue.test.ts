@@ -10,10 +10,18 @@ describe('readCatalogue', () => {
 
     expect(values).toEqual([
       'My "Schema',
-      JSON.stringify(['Out\\box', 'Out\\box_dead', 'Out\\box_handled', 'Out\\box_queues', 'Out\\box_meta']),
+      JSON.stringify(
+        ['', '_dead', '_delivered', '_handled', '_queues', '_operations', '_meta'].map(
+          (suffix) => `Out\\box${suffix}`,
+        ),
+      ),
+      'Out\\box_status',
+      'Out\\box_replay',
     ])
     expect(text).not.toMatch(/My|Out/)
-    expect(new Set(text.match(/\$\d+::\w+/g))).toEqual(new Set(['$1::text', '$2::text']))
+    expect(new Set(text.match(/\$\d+::\w+/g))).toEqual(
+      new Set(['$1::text', '$2::text', '$3::text', '$4::text']),
+    )
   })
 
   test('names one table in its text, quoted, where it reads the version', () => {

@@ -1,6 +1,7 @@
 import { OutboxError } from '../core/errors.ts'
 import type { Catalogue } from '../core/schema-shape.ts'
 import type { Names } from './names.ts'
+import { foundRoutines, foundView, quoted } from './read-surface.ts'
 import type { Statement } from './statement.ts'
 
 /** JSON: see core/schema-shape.ts. */
@@ -9,29 +10,33 @@ export interface CatalogueRow {
 }
 
 /**
- * Reads what Postgres knows of the outbox's tables, those that are there, in one statement that needs no right but to read the version's
- * table. `version` false leaves that one out: it may be missing (42P01), or columns of it (42703).
+ * Reads what Postgres knows of the outbox's tables, view and function, those that are there, in one statement that needs no right but to read
+ * the version's table. `version` false leaves that one out: it may be missing (42P01), or columns of it (42703).
  *
- * Identifiers inside expressions come unquoted, whatever the session likes: the setting is made for this statement alone.
+ * Identifiers inside expressions come unquoted, and tables with their schema, whatever the session likes: the settings are made for this
+ * statement alone.
  */
 export function readCatalogue(
   names: Names,
   { version }: { readonly version: boolean },
 ): Statement<CatalogueRow> {
-  const { schema, ...tables } = names.plain
+  const { schema, status, replay, ...tables } = names.plain
   return {
     name: 'read_catalogue',
     text: `
 with plainly as materialized (
-  select set_config('quote_all_identifiers', 'off', true) as setting
+  select set_config('quote_all_identifiers', 'off', true) as quotes, set_config('search_path', '', true) as path
 )
 select jsonb_build_object(
          'tables', (${foundTables}),
+         'view', (${foundView('$3::text')}),
+         'routines', (${foundRoutines('$4::text')}),
          'version', ${version ? `(${appliedVersion(names)})` : 'null'}
        )::text as catalogue
   from plainly
- where plainly.setting = 'off'`,
-    values: [schema, JSON.stringify(Object.values(tables))],
+ where plainly.quotes = 'off'
+   and plainly.path = ''`,
+    values: [schema, JSON.stringify(Object.values(tables)), status, replay],
   }
 }
 
@@ -46,10 +51,6 @@ function appliedVersion(names: Names): string {
   return `
   select coalesce(max(m.version::text::int), 0)
     from (select version, name, breaking from ${names.meta}) as m`
-}
-
-function quoted(name: string): string {
-  return `'"' || replace(${name}, '"', '""') || '"'`
 }
 
 // PostgreSQL 18 has not-null constraints that were never checked: they count as none.

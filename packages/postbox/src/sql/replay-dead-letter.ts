@@ -20,10 +20,58 @@ export interface ReplayAnswer {
   readonly answer: 'replayed' | 'not_found' | 'already_replayed' | 'timer_conflict'
 }
 
+/** What a history tells of a replay, and how long it may be, as SQL expressions. */
+export interface HistoryTerms {
+  readonly by: string
+  /** Null: as it was. */
+  readonly generation: string
+  readonly historyLimit: string
+  /** Null: it was replayed by itself. */
+  readonly operation: string
+}
+
+/** What a replay is told, as SQL expressions: parameters of a statement, or constants inside the function of operators. */
+export interface ReplayTerms extends HistoryTerms {
+  readonly id: string
+  readonly delayMs: string
+}
+
 /** What a replay writes anew; everything else that was kept of the message comes back as it was. */
 const renewed: readonly string[] = ['deliveries', 'generation', 'failure_history']
-const kept = keptColumns.filter((column) => !renewed.includes(column)).join(', ')
-const delay = 'make_interval(secs => $4::float8 / 1000)'
+export const kept = keptColumns.filter((column) => !renewed.includes(column)).join(', ')
+
+/** What makes a quarantined row `m` live again, where it lies, by what is known of it in `r`. */
+export const lifeAgain = `generation = r.generation_after,
+         failure_history = r.history_after,
+         timer_id = r.timer,
+         fired_timer_id = null,
+         attempts = 0,
+         deliveries = 0,
+         first_attempt_at = null,
+         last_attempt_at = null,
+         failed_at = null,
+         failure_reason = null,
+         last_error = null`
+
+/** A timer that was armed meanwhile is found by the second try; one that is armed and cancelled again and again, by no number of them. */
+export const mostReplayTries = 3
+
+export function replayDeadLetter(names: Names, replay: Replay): Statement<ReplayAnswer, Replay> {
+  const terms: ReplayTerms = {
+    id: '$1::uuid',
+    by: '$2::text',
+    generation: '$3::bigint',
+    delayMs: '$4::float8',
+    historyLimit: '$5::int',
+    operation: 'null::text',
+  }
+  return {
+    name: 'replay_dead_letter',
+    text: replaySql(names, terms, replay.wake),
+    values: [replay.id, replay.by, replay.generation, replay.delayMs, replay.historyLimit],
+    input: replay,
+  }
+}
 
 /**
  * Puts the newest dead letter of an id back among the messages, in one statement: a moved one is inserted anew, at the end of its queue, and
@@ -34,21 +82,10 @@ const delay = 'make_interval(secs => $4::float8 / 1000)'
  * A waiting timer of the same name keeps it: then nothing is changed. One whose transaction is open is waited for; in the quarantine that may
  * end in 23505, after which the same statement finds the timer.
  */
-export function replayDeadLetter(names: Names, replay: Replay): Statement<ReplayAnswer, Replay> {
-  return {
-    name: 'replay_dead_letter',
-    text: `
-with newest as materialized (
-  (select 'moved' as place, dead_seq as seq, failed_at
-     from ${names.dead}
-    where id = $1::uuid)
-  union all
-  (select 'quarantined', seq, failed_at
-     from ${names.messages}
-    where id = $1::uuid
-      and failed_at is not null)
-  order by failed_at desc, place, seq desc
-  limit 1
+export function replaySql(names: Names, terms: ReplayTerms, wake: Wake): string {
+  const delay = `make_interval(secs => ${terms.delayMs} / 1000)`
+  return `
+with newest as materialized (${newestOf(names, terms.id)}
 ), locked_moved as materialized (
   select ${columnsOf.moved}
     from ${names.dead}
@@ -65,28 +102,18 @@ with newest as materialized (
   union all
   select * from locked_quarantined
 ), replayed as materialized (
-  select taken.*, coalesce($3::bigint, generation) as generation_after, ${history} as history_after
+  select taken.*, coalesce(${terms.generation}, generation) as generation_after, ${historyAfter(terms)} as history_after
     from taken
 ), moved as (
   insert into ${names.messages} as m (${kept}, generation, failure_history, timer_id, due_at)
-  select ${kept}, generation_after, history_after, timer, case when $4::float8 > 0 then statement_timestamp() + ${delay} end
+  select ${kept}, generation_after, history_after, timer, case when ${terms.delayMs} > 0 then statement_timestamp() + ${delay} end
     from replayed
    where place = 'moved'${onConflict('keep')}
   returning m.queue, m.due_at
 ), freed as (
   update ${names.messages} as m
-     set generation = r.generation_after,
-         failure_history = r.history_after,
-         timer_id = r.timer,
-         fired_timer_id = null,
-         due_at = statement_timestamp() + ${delay},
-         attempts = 0,
-         deliveries = 0,
-         first_attempt_at = null,
-         last_attempt_at = null,
-         failed_at = null,
-         failure_reason = null,
-         last_error = null
+     set due_at = statement_timestamp() + ${delay},
+         ${lifeAgain}
     from replayed as r
    where r.place = 'quarantined'
      and m.seq = r.seq
@@ -104,21 +131,49 @@ with newest as materialized (
   select * from moved
   union all
   select * from freed
-)${wakeQueuesClause(names, replay.wake)}
+)${wakeQueuesClause(names, wake)}
 select case
          when exists (select from inserted) then 'replayed'
          when exists (select from taken) then 'timer_conflict'
          when exists (select from newest) then 'already_replayed'
          else 'not_found'
        end as answer,
-       (select count(*) from woken)::int as woken`,
-    values: [replay.id, replay.by, replay.generation, replay.delayMs, replay.historyLimit],
-    input: replay,
-  }
+       (select count(*) from woken)::int as woken`
+}
+
+/** What is there before it; another shape than ours counts as nothing, so that no row is beyond replay. */
+const cyclesBefore = `case jsonb_typeof(failure_history -> 'cycles') when 'array' then failure_history -> 'cycles' else '[]' end`
+const droppedBefore = `case jsonb_typeof(failure_history -> 'dropped') when 'number' then (failure_history -> 'dropped')::bigint else 0 end`
+
+/** The history of a row of `taken` with the cycle that ends here, without the oldest ones when there are too many. */
+export function historyAfter(terms: HistoryTerms): string {
+  return `(
+    select jsonb_build_object(
+             'dropped', ${droppedBefore} + count(*) filter (where age >= ${terms.historyLimit}),
+             'cycles', jsonb_agg(cycle order by age desc) filter (where age < ${terms.historyLimit}))
+      from (select cycle, jsonb_array_length(cycles) - nth as age
+              from (select ${cyclesBefore} || ${cycleOf(terms)} as cycles) as together,
+                   jsonb_array_elements(cycles) with ordinality as c(cycle, nth)) as aged)`
+}
+
+/** The dead letter that an id means, wherever it lies. `id` is an SQL expression. */
+export function newestOf(names: Names, id: string): string {
+  return `
+  (select 'moved' as place, dead_seq as seq, failed_at
+     from ${names.dead}
+    where id = ${id})
+  union all
+  (select 'quarantined', seq, failed_at
+     from ${names.messages}
+    where id = ${id}
+      and failed_at is not null)
+  order by failed_at desc, place, seq desc
+  limit 1`
 }
 
 /** Read back by `historyFrom`. Times are written out, so that they can be read in psql, and by the database's clock. */
-const cycle = `jsonb_build_object(
+function cycleOf({ by, generation, operation }: HistoryTerms): string {
+  return `jsonb_build_object(
            'attempts', attempts,
            'deliveries', deliveries,
            'firstAttemptAt', ${iso('first_attempt_at')},
@@ -127,22 +182,11 @@ const cycle = `jsonb_build_object(
            'reason', failure_reason,
            'error', last_error,
            'replayedAt', ${iso('statement_timestamp()')},
-           'replayedBy', $2::text,
+           'replayedBy', ${by},
            'generationBefore', generation,
-           'generationAfter', coalesce($3::bigint, generation))`
-
-/** What is there before it; another shape than ours counts as nothing, so that no row is beyond replay. */
-const cyclesBefore = `case jsonb_typeof(failure_history -> 'cycles') when 'array' then failure_history -> 'cycles' else '[]' end`
-const droppedBefore = `case jsonb_typeof(failure_history -> 'dropped') when 'number' then (failure_history -> 'dropped')::bigint else 0 end`
-
-/** The history of a row of `taken` with the cycle that ends here, without the oldest ones when there are too many. */
-const history = `(
-    select jsonb_build_object(
-             'dropped', ${droppedBefore} + count(*) filter (where age >= $5::int),
-             'cycles', jsonb_agg(cycle order by age desc) filter (where age < $5::int))
-      from (select cycle, jsonb_array_length(cycles) - nth as age
-              from (select ${cyclesBefore} || ${cycle} as cycles) as together,
-                   jsonb_array_elements(cycles) with ordinality as c(cycle, nth)) as aged)`
+           'generationAfter', coalesce(${generation}, generation),
+           'operation', ${operation})`
+}
 
 function iso(time: string): string {
   return `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`

@@ -1,13 +1,23 @@
 import { describe, expect, test } from 'vitest'
-import type { Column, ExpectedTable, FoundColumn, FoundIndex, FoundTable } from '../core/schema-shape.ts'
+import type {
+  Catalogue,
+  Column,
+  ExpectedTable,
+  FoundColumn,
+  FoundIndex,
+  FoundTable,
+} from '../core/schema-shape.ts'
+import type { FoundRoutine, FoundView } from '../core/schema-surface.ts'
 import { expectedSchema } from './expected-schema.ts'
 import { mendDrift } from './mend-schema.ts'
 import { currentVersion } from './migrations/index.ts'
 import { resolveNames } from './names.ts'
+import { replayFunction } from './replay-function.ts'
 import { schemaDifferences } from './schema-differences.ts'
+import { allTables, statusView } from './status-view.ts'
 
 const names = resolveNames({ schema: 's', table: 't' })
-const all = { autovacuum: true, deadLetters: 'table' } as const
+const all = { autovacuum: true, deadLetters: 'table', delivered: 'table' } as const
 const tables = expectedSchema(names, all).map(asMade)
 const [messages, ...others] = tables as [FoundTable, ...FoundTable[]]
 
@@ -34,15 +44,24 @@ function foundColumn(column: Column): FoundColumn {
   return { ...column, quoted: `"${column.name}"`, generated: false, refusesNull: column.notNull }
 }
 
+const view: FoundView = { ...statusView(names, allTables), kind: 'v', isInvoker: false, grants: [] }
+const routine: FoundRoutine = { ...replayFunction(names), isPublic: false, grants: [] }
+const made: Catalogue = { tables, view, routines: [routine], version: currentVersion }
+
 const differencesWith = (given: Partial<FoundTable>, version: number | null = currentVersion) =>
-  schemaDifferences(names, all, { tables: [{ ...messages, ...given }, ...others], version })
+  schemaDifferences(names, all, { ...made, tables: [{ ...messages, ...given }, ...others], version })
 const sqlWith = (given: Partial<FoundTable>) => differencesWith(given).map(({ sql }) => sql)
 const columnsWith = (name: string, given: Partial<FoundColumn>) =>
   messages.columns.map((one) => (one.name === name ? { ...one, ...given } : one))
+/** Without a view in the way, which is missing then, and told last. */
 const sqlWithColumn = (name: string, given: Partial<FoundColumn>) =>
-  sqlWith({ columns: columnsWith(name, given) })
-    .join('\n')
-    .split('\n')
+  schemaDifferences(names, all, {
+    ...made,
+    tables: [{ ...messages, columns: columnsWith(name, given) }, ...others],
+    view: null,
+  })
+    .slice(0, -1)
+    .flatMap(({ sql }) => sql.split('\n'))
 const indexesWith = (name: string, given: Partial<FoundIndex>) =>
   messages.indexes.map((one) => (one.name === `"s"."${name}"` ? { ...one, ...given } : one))
 
@@ -52,22 +71,27 @@ describe('the tables of an outbox', () => {
   })
 
   test('that are discarded or left to the server are not looked at', () => {
-    const parts = { autovacuum: false, deadLetters: 'discard' } as const
+    const parts = { autovacuum: false, deadLetters: 'discard', delivered: 'delete' } as const
     const storage = { fillfactor: '45', vacuum_truncate: 'off' }
     const found = [{ ...messages, storage }, ...others.filter(({ relation }) => relation !== 't_dead')]
 
-    expect(schemaDifferences(names, parts, { tables: found, version: currentVersion })).toEqual([])
+    const reduced = { ...view, ...statusView(names, { dead: false, delivered: true }) }
+    expect(schemaDifferences(names, parts, { ...made, tables: found, view: reduced })).toEqual([])
   })
 
   test('that are missing are made by the statements of the migrations', () => {
-    const found = schemaDifferences(names, all, { tables: [], version: null })
+    const found = schemaDifferences(names, all, { tables: [], view: null, routines: [], version: null })
 
     expect(found.map(({ object, found }) => [object, found])).toEqual([
       ['table "s"."t"', 'missing'],
       ['table "s"."t_dead"', 'missing'],
+      ['table "s"."t_delivered"', 'missing'],
       ['table "s"."t_handled"', 'missing'],
       ['table "s"."t_queues"', 'missing'],
+      ['table "s"."t_operations"', 'missing'],
       ['table "s"."t_meta"', 'missing'],
+      ['function "s"."t_replay"(uuid, bigint, text)', 'missing'],
+      ['view "s"."t_status"', 'missing'],
       ['version in "s"."t_meta"', 'missing'],
     ])
     expect(found[1]?.sql.match(/^create (table|index)/gm)).toHaveLength(4)
@@ -76,7 +100,9 @@ describe('the tables of an outbox', () => {
   test('that something else stands for are made after that is dropped', () => {
     const [view] = differencesWith({ kind: 'v' })
     expect(view).toMatchObject({ found: 'another relation: view' })
-    expect(view?.sql).toMatch(/^drop view "s"."t";\ncreate table "s"."t"/)
+    expect(view?.sql).toMatch(
+      /^drop view if exists "s"."t_status";\ndrop view "s"."t";\ncreate table "s"."t"/,
+    )
     expect(differencesWith({ kind: 'I' })[0]?.found).toBe('another relation: relation')
   })
 
@@ -105,7 +131,7 @@ describe('a version', () => {
     expect(differencesWith({}, 1)).toMatchObject([
       {
         found: '1',
-        sql: expect.stringMatching(/^insert[^;]*\(2,[^;]*;\ninsert[^;]*\(3,[^;]*;$/),
+        sql: expect.stringMatching(/^insert[^;]*\(2,[^;]*;\ninsert[^;]*\(3,[^;]*;(\ninsert[^;]*;)+$/),
       },
     ])
   })
@@ -124,6 +150,7 @@ describe('a version', () => {
     const meta = others.at(-1) as FoundTable
     const columns = meta.columns.filter(({ name }) => name !== 'breaking')
     const found = schemaDifferences(names, all, {
+      ...made,
       tables: [...tables.slice(0, -1), { ...meta, columns }],
       version: null,
     })

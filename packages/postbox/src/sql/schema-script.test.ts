@@ -23,7 +23,9 @@ describe('schemaScript', () => {
 
   // A column that no index names, that may be null and has no default: nothing is rewritten, and the claim stays HOT.
   test('a timer that fired has a column for its name, added by a step of its own', () => {
-    expect(script.match(/fired_timer_id/g)).toHaveLength(1)
+    expect(
+      script.match(/^(?:create table|create (?:unique )?index|alter) [^;]*fired_timer_id/gm),
+    ).toHaveLength(1)
     expect(script).toContain('alter table "public"."outbox" add column fired_timer_id text collate "C";')
   })
 
@@ -49,7 +51,7 @@ describe('schemaScript', () => {
   test('no index names a lease column', () => {
     const indexes = script.split('\n').filter((line) => /^create (unique )?index/.test(line))
 
-    expect(indexes).toHaveLength(8)
+    expect(indexes).toHaveLength(14)
     expect(indexes.some((line) => /lease/.test(line.replace(/"[^"]*"/g, '')))).toBe(false)
   })
 
@@ -57,11 +59,16 @@ describe('schemaScript', () => {
     const noted = script.match(/insert into "public"\."outbox_meta" .*/g)
 
     expect(noted).toEqual(
-      [`(1, 'messages', false);`, `(2, 'timer names', false);`, `(3, 'order of dead letters', false);`].map(
-        (step) => `insert into "public"."outbox_meta" (version, name, breaking) values ${step}`,
+      migrations.map(
+        ({ version, name }) =>
+          `insert into "public"."outbox_meta" (version, name, breaking) values (${version}, '${name}', false);`,
       ),
     )
-    expect(script.match(/^(create|alter) /gm)?.length).toBe(script.match(/;$/gm)!.length - migrations.length)
+    // The lines of a function end in semicolons of their own.
+    const outside = script.replace(/\$postbox\$[\s\S]*\$postbox\$/, '')
+    expect(outside.match(/^(create|alter|revoke) /gm)?.length).toBe(
+      outside.match(/;$/gm)!.length - migrations.length,
+    )
   })
 
   test('a schema is created when it is not the one that is always there', () => {
@@ -74,7 +81,8 @@ describe('schemaScript', () => {
   test('every name in the script is quoted', () => {
     const odd = schemaScript(resolveNames({ schema: 'Odd', table: 'Out"box' }), { autovacuum: {} })
 
-    expect(odd.replaceAll(/"(?:[^"]|"")*"/g, '')).not.toMatch(/Odd|Out|box/)
+    const outside = odd.replace(/\$postbox\$[\s\S]*\$postbox\$/, '')
+    expect(outside.replaceAll(/"(?:[^"]|"")*"/g, '')).not.toMatch(/Odd|Out|box/)
   })
 
   test('vacuum comes by number of rows, to the bodies too', () => {

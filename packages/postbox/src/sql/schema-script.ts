@@ -10,7 +10,7 @@ export function createMeta(names: Names): string {
   name text not null,
   breaking boolean not null,
   applied_at timestamptz not null default now(),
-  constraint ${names.index.metaPrimary} primary key (version)
+  constraint ${names.index.meta_pkey} primary key (version)
 )`
 }
 

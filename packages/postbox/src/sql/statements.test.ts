@@ -5,8 +5,10 @@ import { cancelTimer } from './cancel-timer.ts'
 import { type ClaimedQueue, claimMessages } from './claim-messages.ts'
 import { countMessages } from './count-messages.ts'
 import { extendLeases, holdsLeases } from './extend-leases.ts'
+import { fenceTransaction } from './fence-transaction.ts'
 import { findBuried } from './find-buried.ts'
-import { insertMessage, insertMessages } from './insert-messages.ts'
+import { insertMessage } from './insert-message.ts'
+import { insertMessages } from './insert-messages.ts'
 import { beginReadCommitted, commit, readIsolation, rollback, setReadCommitted } from './isolation.ts'
 import { markTransaction, readMark } from './mark-transaction.ts'
 import { resolveNames } from './names.ts'
@@ -46,7 +48,9 @@ function carrying(text: string, given = names): Statement<unknown>[] {
     peekPending(given, { queue: text, limit: 10, mark: text }),
     extendLeases(given, [{ seq: text, token: text, leaseMs: 1 }]),
     holdsLeases(given, [{ seq: text, token: text }]),
-    findBuried(given, [{ seq: text, id: text }]),
+    fenceTransaction(given, [{ seq: text, token: text }]),
+    findBuried(given, [{ seq: text, id: text, deliveries: 1 }], 'moved'),
+    findBuried(given, [{ seq: text, id: text, deliveries: 1 }], 'quarantined'),
     countMessages(given, [text], 10),
   ]
 }
@@ -105,7 +109,7 @@ describe('every statement', () => {
 
   // A client that knows the type of a parameter encodes for it: text is what it was given.
   test('declares what it is given as text before anything is made of it, numbers aside', () => {
-    const asking = [extendLeases(names, []), holdsLeases(names, []), findBuried(names, [])]
+    const asking = [extendLeases(names, []), holdsLeases(names, []), findBuried(names, [], 'moved')]
     const all = [...settling(names, '1'), ...sleeping('q'), ...asking]
     const declared = (text: string): string[] => text.match(/\$\d+::\w+/g) ?? []
 
@@ -125,7 +129,8 @@ describe('every statement', () => {
       holdsLeases(names, leases),
       findBuried(
         names,
-        leases.map(() => ({ seq: '1', id: uuid })),
+        leases.map(() => ({ seq: '1', id: uuid, deliveries: 1 })),
+        'quarantined',
       ),
       lieDown(names, queues),
       countMessages(names, queues, 10),
@@ -149,6 +154,16 @@ describe('the claim', () => {
     expect(claim(...queues).text).toBe(text)
     expect(claim(...queues).values).toEqual([JSON.stringify(queues), 3, 9, uuid])
     expect(claim().values).toEqual(['[]', 0, 0, uuid])
+  })
+
+  test('of a generation binds it, and asks for it in both lanes, for the lowest seq and for the next due time', () => {
+    const ofThree = claimMessages(names, { token: uuid, queues: [wanted('q')], generation: 3 })
+
+    expect(ofThree.values).toEqual([...claim(wanted('q')).values, 3])
+    expect(count(/m\.generation is null or m\.generation <= \$5::bigint/g, ofThree.text)).toBe(4)
+    expect(count(/m\.generation/g)).toBe(0)
+    expect(claimMessages(names, { token: uuid, queues: [], generation: 0 }).text).toBe(ofThree.text)
+    expect(claimMessages(names, { token: uuid, queues: [], generation: null }).text).toBe(text)
   })
 
   test('steps over rows that are locked, in both lanes, and waits for none', () => {
@@ -261,17 +276,27 @@ describe('the other statements', () => {
   })
 
   // A message that is published anew, or replayed, has another seq: it is not the one that was buried.
-  test('what was buried is told by id and place, as text, without a lock', () => {
-    const leases = [{ seq: '7', id: uuid, token: 'not sent', body: 'not sent' }]
-    const { text, values } = findBuried(names, leases)
+  test.each([
+    [
+      'moved',
+      /join "public"\."outbox_dead" as d\s+on d\.id = s\.id\s+and d\.original_seq = s\.seq\s+and d\.deliveries = s\.deliveries$/,
+    ],
+    [
+      'quarantined',
+      /join "public"\."outbox" as d\s+on d\.id = s\.id\s+and d\.seq = s\.seq\s+and d\.deliveries = s\.deliveries\s+and d\.failed_at is not null$/,
+    ],
+  ] as const)(
+    'what was buried is told by id, place and delivery, as text, without a lock (%s)',
+    (place, joined) => {
+      const leases = [{ seq: '7', id: uuid, deliveries: 3, token: 'not sent', body: 'not sent' }]
+      const { text, values } = findBuried(names, leases, place)
 
-    expect(text).toMatch(
-      /join "public"\."outbox_dead" as d\s+on d\.id = s\.id\s+and d\.original_seq = s\.seq$/,
-    )
-    expect(text).toMatch(/^\s*select d\.original_seq::text as seq\s/)
-    expect(text).not.toMatch(/for (update|share)/)
-    expect(values).toEqual([JSON.stringify([{ seq: '7', id: uuid }])])
-  })
+      expect(text).toMatch(joined)
+      expect(text).toMatch(/^\s*select s\.seq::text as seq\s/)
+      expect(text).not.toMatch(/for (update|share)/)
+      expect(values).toEqual([JSON.stringify([{ seq: '7', id: uuid, deliveries: 3 }])])
+    },
+  )
 
   test('the state of the schema is asked for by names that Postgres parses', () => {
     expect(readSchemaState(quoted).values).toEqual([

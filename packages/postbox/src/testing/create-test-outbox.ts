@@ -24,10 +24,10 @@ import { travelTo } from './time-machine.ts'
  * await test.transaction((tx) => outbox.publish(tx, 'orders', { orderId: 1 }))
  * expect(test.published('orders')).toMatchObject([{ body: { orderId: 1 } }])
  */
-export async function createTestOutbox<B extends Bodies>(
-  outbox: Outbox<B>,
+export async function createTestOutbox<B extends Bodies, Tx = unknown>(
+  outbox: Outbox<B, Tx>,
   options?: TestOptions,
-): Promise<TestOutbox<B>>
+): Promise<TestOutbox<B, Tx>>
 export async function createTestOutbox<const M extends QueueMap = QueueMap>(
   outboxOptions: OutboxOptions<M>,
   options?: TestOptions,
@@ -50,7 +50,8 @@ export async function createTestOutbox(
     handleOf: (tx) => testHandle(tx, store.database),
     database: store.database,
     listenDatabase: () => store.memory,
-    internals: { clock, mayBeEmpty: true },
+    opener: async () => store.opener,
+    internals: { clock, mayBeEmpty: true, nextEnd: () => store.memory.nextEnd },
   })
   const delivering: Delivering =
     options?.mode === 'loop' ? loopMode(outbox) : syncMode(syncParts(parts, { store, clock }), outbox.stop)
@@ -90,7 +91,7 @@ function assemble(outbox: Outbox, { parts, clock, store, delivering, giveBack }:
   const assertInPlace = (): void => {
     if (ending !== null) throw disposed()
   }
-  const { feed, ...looks } = lookInto(parts.outbox, store)
+  const { feed, ...looks } = lookInto(parts, store)
   return {
     outbox,
     ...looks,

@@ -4,8 +4,8 @@ import type { QueueMap } from '../core/queues.ts'
 import { assertOptions, type Shape, wholeNumber } from '../core/validate.ts'
 import { deadLetterOf } from '../dead-letters.ts'
 import { pendingMessage } from '../pending.ts'
-import type { Publishing } from '../publish.ts'
-import { insertMessage } from '../sql/insert-messages.ts'
+import type { OutboxParts } from '../seam.ts'
+import { insertMessage } from '../sql/insert-message.ts'
 import { listDeadLetters } from '../sql/list-dead-letters.ts'
 import { peekPending } from '../sql/peek-pending.ts'
 import { publishedMessage } from './published-message.ts'
@@ -18,7 +18,7 @@ const anyDead = { reason: null, sinceMs: null, untilMs: null, key: null, search:
 
 /** What a test sees of the tables, and puts into them. */
 export function lookInto(
-  outbox: Publishing,
+  { outbox, settings: { deadLetters } }: Pick<OutboxParts, 'outbox' | 'settings'>,
   store: TestStore,
 ): Pick<TestOutbox, 'feed' | 'published' | 'pending' | 'dead'> {
   const { names } = outbox
@@ -51,7 +51,7 @@ export function lookInto(
       assertKnown(queue)
       const query = { queue: queue ?? null, ...anyDead }
       const rows = store.memory.runNow(listDeadLetters(names, { query, after: null, limit: all }))
-      return rows.map((row) => deadLetterOf(outbox, row))
+      return rows.map((row) => deadLetterOf({ outbox, deadLetters }, row))
     },
   }
 }

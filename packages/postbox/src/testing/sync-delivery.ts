@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { mayRun } from '../core/generation.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import { leaseOf } from '../runtime/claim-answer.ts'
 import { type Held, heldOf } from '../runtime/held.ts'
@@ -14,14 +15,19 @@ import type { TestClock } from './test-clock.ts'
 
 /** Delivery without loops: who publishes runs the handlers. All else is what an outbox at work does: lease, handler, settlement, write. */
 export interface SyncDelivery {
-  /** Runs the handlers of these messages, one run after the other, and of what they lead to. A queue without a subscriber keeps its messages. */
-  deliver(messages: readonly Pick<MemoryMessage, 'seq' | 'queue'>[]): Promise<void>
+  /**
+   * Runs the handlers of these messages, one run after the other, and of what they lead to. A queue without a subscriber keeps its messages, and
+   * so does one of newer messages than this code's.
+   */
+  deliver(messages: readonly Deliverable[]): Promise<void>
   /** Messages that came to be without a publisher who waits for them, follow-ons above all: they go with the next that are delivered. */
   arrived(messages: readonly MemoryMessage[]): void
   readonly settled: Settled
   /** Ends handlers that are still running: their signals abort. */
   close(): void
 }
+
+export type Deliverable = Pick<MemoryMessage, 'seq' | 'queue' | 'generation'>
 
 export interface SyncDeliveryParts {
   readonly memory: MemoryDatabase
@@ -64,7 +70,8 @@ export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeli
   }
   const deliver: SyncDelivery['deliver'] = async (messages) => {
     const uncaused = takeArrivals(({ id }) => !causes.has(id))
-    for (const unit of unitsOf([...uncaused, ...messages], of)) {
+    const ours = [...uncaused, ...messages].filter((message) => mayRun(runner.generation, message))
+    for (const unit of unitsOf(ours, of)) {
       await run(unit)
       // Only its own: whoever published the cause of the others waits for them.
       await deliver(takeArrivals(({ id }) => unit.seqs.includes(causes.get(id) ?? 0)))
@@ -102,7 +109,7 @@ interface Unit {
 }
 
 function unitsOf(
-  messages: readonly Pick<MemoryMessage, 'seq' | 'queue'>[],
+  messages: readonly Deliverable[],
   of: (queue: string) => Subscription | undefined,
 ): readonly Unit[] {
   const units: { subscription: Subscription; seqs: number[] }[] = []

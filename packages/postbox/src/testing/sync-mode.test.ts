@@ -47,6 +47,26 @@ describe('publishing', () => {
     },
   )
 
+  test('leaves a message of a newer generation where it is, replayed and drained included', async () => {
+    const { test, outbox } = await testOutbox({ generation: 2 })
+    const generations: unknown[] = []
+    outbox.subscribe(
+      'orders',
+      ({ generation }) => {
+        generations.push(generation)
+        throw new TerminalError('no')
+      },
+      { retry: noRetry() },
+    )
+    const { id } = await outbox.publishNow('orders', 1)
+    await outbox.deadLetters.replay(id, { by: 'ann', generation: 3 })
+
+    expect(await test.drain()).toMatchObject({ acked: 0, dead: 0, isEmpty: true })
+
+    expect(generations).toEqual([2])
+    expect(test.pending()).toMatchObject([{ id, generation: 3, deliveries: 0 }])
+  })
+
   test('a batch is in the table as a whole before its first handler, and is handled in its order', async () => {
     const { test, outbox } = await testOutbox()
     const seen: unknown[] = []

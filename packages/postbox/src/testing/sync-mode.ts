@@ -1,3 +1,4 @@
+import { mayRun } from '../core/generation.ts'
 import { since } from '../runtime/drain.ts'
 import type { Delivering } from './delivering.ts'
 import type { MemoryMessage } from './memory/memory-database.ts'
@@ -8,7 +9,7 @@ const patienceMs = 1_000
 
 /** Who publishes runs the handlers, and waits for them. */
 export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): Delivering {
-  const { memory, clock, registry } = parts
+  const { memory, clock, registry, runner } = parts
   const delivery = createSyncDelivery(parts)
   const underWay = new Set<Promise<void>>()
 
@@ -20,7 +21,10 @@ export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): D
   }
   const due = (): readonly MemoryMessage[] =>
     memory.free.filter(
-      ({ dueAt, queue }) => (dueAt ?? 0) <= clock.now() && subscriptionOf(registry, queue) !== undefined,
+      (message) =>
+        (message.dueAt ?? 0) <= clock.now() &&
+        subscriptionOf(registry, message.queue) !== undefined &&
+        mayRun(runner.generation, message),
     )
 
   return {

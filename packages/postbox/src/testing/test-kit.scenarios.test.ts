@@ -223,6 +223,16 @@ describe('dead letters', () => {
     expect([before, kinds().filter((kind) => kind === 'dlq_written').length]).toEqual([0, 1])
   })
 
+  test('are the same where they stay in place, and what waits is only what lives', async () => {
+    const { test, outbox } = await kit({ deadLetters: 'in-place' })
+    outbox.subscribe('orders', fail, { retry: noRetry() })
+    await outbox.publish(tx, 'orders', 1)
+    const [letter] = test.dead()
+    expect(letter).toMatchObject({ body: 1, reason: 'retry_terminal', isQuarantined: false })
+    expect([test.dead('orders').length, test.pending()]).toEqual([1, []])
+    expect(await outbox.deadLetters.get(letter!.id)).toMatchObject({ isQuarantined: false })
+  })
+
   test('are none with discard: what is dead is gone', async () => {
     const { test, outbox, kinds } = await kit({ deadLetters: 'discard' })
     outbox.subscribe('orders', fail, { retry: noRetry() })

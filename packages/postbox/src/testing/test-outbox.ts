@@ -32,12 +32,12 @@ export type FeedOptions = PublishOptions & {
 }
 
 /** The test outbox of an outbox: `let box: TestOutboxOf<typeof outbox>`. */
-export type TestOutboxOf<O> = O extends Outbox<infer B> ? TestOutbox<B> : never
+export type TestOutboxOf<O> = O extends Outbox<infer B, infer Tx> ? TestOutbox<B, Tx> : never
 
 /** An outbox whose messages are in memory, and whose time is the test's. Dispose it: `await using test = await createTestOutbox(outbox)`. */
-export interface TestOutbox<B extends Bodies = Bodies> extends AsyncDisposable {
+export interface TestOutbox<B extends Bodies = Bodies, Tx = unknown> extends AsyncDisposable {
   /** The one that was taken over, or made. */
-  readonly outbox: Outbox<B>
+  readonly outbox: Outbox<B, Tx>
   /** Commits what the work did, and then (mode `sync`) runs the handlers; rolls back when the work throws, or when it says so. */
   transaction<T>(work: (tx: TestTransaction) => T | Promise<T>): Promise<T>
   /**

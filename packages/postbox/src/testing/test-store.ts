@@ -4,12 +4,15 @@ import { derived } from './derived.ts'
 import { createMemoryDatabase } from './memory/create-memory-database.ts'
 import type { Arrival, MemoryDatabase, MemoryMessage } from './memory/memory-database.ts'
 import type { TestClock } from './test-clock.ts'
+import { testTransaction } from './test-transaction.ts'
 
 /** The memory store of a test, and what came of each piece of work on it. */
 export interface TestStore {
   readonly memory: MemoryDatabase
   /** The same for one call of the outbox: what it makes visible is delivered before it returns, where that is the mode. */
   database(): Database
+  /** For the transactions of handlers, whose follow-ons are delivered once they have ended. */
+  readonly opener: Pick<Database, 'transaction'>
   /** All that was ever published, and is not rolled back. */
   readonly published: readonly MemoryMessage[]
   /** Does something that may commit, and gives what became visible by it. */
@@ -69,7 +72,7 @@ export function createTestStore({ clock, deliver, arrived }: TestStoreParts): Te
       },
       delivered: () => deliver(own.splice(0)),
       async transaction(work) {
-        const value = await memory.transaction(work)
+        const value = await memory.transaction((tx, handle) => work(tx, testTransaction(handle, database)))
         await deliver([])
         return value
       },
@@ -78,6 +81,9 @@ export function createTestStore({ clock, deliver, arrived }: TestStoreParts): Te
   return {
     memory: counted,
     database,
+    opener: {
+      transaction: (work) => memory.transaction((tx, handle) => work(tx, testTransaction(handle, database))),
+    },
     published,
     during,
     feed(statement) {

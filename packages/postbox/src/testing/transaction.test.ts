@@ -1,6 +1,8 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createTestOutbox } from './create-test-outbox.ts'
-import type { TestTransaction } from './test-transaction.ts'
+import { createTestClock } from './test-clock.ts'
+import { createTestStore } from './test-store.ts'
+import { type TestTransaction, testHandle } from './test-transaction.ts'
 
 async function testOutbox() {
   const test = await createTestOutbox({ logger: false })
@@ -225,5 +227,24 @@ describe('advance', () => {
     await publishing
 
     expect(test.dead('slow')).toMatchObject([{ reason: 'retry_terminal' }])
+  })
+})
+
+describe('a transaction that the outbox itself opens', () => {
+  test('is given as one of the test kit, which is of this test outbox and open until it ends', async () => {
+    const store = createTestStore({ clock: createTestClock(0), deliver: async () => {}, arrived: () => {} })
+    const states: unknown[] = []
+
+    const handle = await store.database().transaction(async (_, own) => {
+      states.push(testHandle(own, store.database).transactionState())
+      return own
+    })
+    states.push(testHandle(handle, store.database).transactionState())
+
+    expect(states).toEqual([{ inside: true }, { inside: false, because: 'its transaction has ended' }])
+    expect(testHandle(handle, store.database).client).toBe('test')
+    await expect((handle as TestTransaction).query('select 1', [])).rejects.toMatchObject({
+      code: 'OUTBOX_NO_SQL',
+    })
   })
 })

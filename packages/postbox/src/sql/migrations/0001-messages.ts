@@ -46,8 +46,8 @@ export function createMessages(names: Names, options: Required<SchemaSqlOptions>
   failure_reason text,
   last_error text,
   failure_history jsonb,
-  constraint ${names.index.primary} primary key (seq),
-  constraint ${names.index.lease} check (${leaseCheck})
+  constraint ${names.index.table_pkey} primary key (seq),
+  constraint ${names.index.table_lease} check (${leaseCheck})
 ) with (${storage.map(([name, value]) => `${name} = ${value}`).join(', ')})`
 }
 
@@ -57,14 +57,14 @@ export const leaseCheck = '(lease_token is null) = (leased_until is null)'
 // No index and no predicate names a lease column: that is what keeps the claim HOT.
 export function createMessageIndexes(
   names: Names,
-): Readonly<Record<'ready' | 'due' | 'timer' | 'key' | 'failed', string>> {
+): Readonly<Record<'table_ready' | 'table_due' | 'table_timer' | 'table_key' | 'table_failed', string>> {
   const { index, messages } = names
   return {
-    ready: `create index ${index.ready} on ${messages} (queue, seq) where due_at is null`,
-    due: `create index ${index.due} on ${messages} (queue, due_at, seq) where due_at is not null`,
-    timer: `create unique index ${index.timer} on ${messages} (queue, timer_id) where timer_id is not null and failed_at is null`,
-    key: `create index ${index.key} on ${messages} (queue, key, seq) where key is not null and failed_at is null`,
-    failed: `create index ${index.failed} on ${messages} (id) where failed_at is not null`,
+    table_ready: `create index ${index.table_ready} on ${messages} (queue, seq) where due_at is null`,
+    table_due: `create index ${index.table_due} on ${messages} (queue, due_at, seq) where due_at is not null`,
+    table_timer: `create unique index ${index.table_timer} on ${messages} (queue, timer_id) where timer_id is not null and failed_at is null`,
+    table_key: `create index ${index.table_key} on ${messages} (queue, key, seq) where key is not null and failed_at is null`,
+    table_failed: `create index ${index.table_failed} on ${messages} (id) where failed_at is not null`,
   }
 }
 
@@ -89,14 +89,17 @@ export function createDead(names: Names): string {
   failure_reason text not null,
   last_error text,
   failure_history jsonb,
-  constraint ${names.index.deadPrimary} primary key (dead_seq)
+  constraint ${names.index.dead_pkey} primary key (dead_seq)
 )`
 }
 
-export function createDeadIndexes({ index, dead }: Names): Readonly<Record<'deadId' | 'deadQueue', string>> {
+export function createDeadIndexes({
+  index,
+  dead,
+}: Names): Readonly<Record<'dead_id' | 'dead_queue', string>> {
   return {
-    deadId: `create index ${index.deadId} on ${dead} (id)`,
-    deadQueue: `create index ${index.deadQueue} on ${dead} (queue, failed_at)`,
+    dead_id: `create index ${index.dead_id} on ${dead} (id)`,
+    dead_queue: `create index ${index.dead_queue} on ${dead} (queue, failed_at)`,
   }
 }
 
@@ -105,7 +108,7 @@ export function createHandled(names: Names): string {
   consumer text collate "C" not null,
   id text collate "C" not null,
   handled_at timestamptz not null default now(),
-  constraint ${names.index.handledPrimary} primary key (consumer, id)
+  constraint ${names.index.handled_pkey} primary key (consumer, id)
 )`
 }
 
@@ -115,7 +118,7 @@ export function createQueues(names: Names): string {
   message_order text not null default 'none',
   paused_at timestamptz,
   paused_by text,
-  constraint ${names.index.queuesPrimary} primary key (name)
+  constraint ${names.index.queues_pkey} primary key (name)
 )`
 }
 

@@ -10,5 +10,5 @@ export const deadLetterOrder: Migration = {
 }
 
 export function createDeadFailedIndex({ index, dead }: Names): string {
-  return `create index ${index.deadFailed} on ${dead} (failed_at, dead_seq)`
+  return `create index ${index.dead_failed} on ${dead} (failed_at, dead_seq)`
 }

@@ -4,7 +4,7 @@ import type { quarantineDead } from '../../sql/quarantine-dead.ts'
 import { type HeldMessage, heldBy } from './claiming.ts'
 import type { Operation } from './operation.ts'
 import { putDeadLetter, putMessage, removeMessage, type Transaction } from './transaction.ts'
-import { allDeadLetters } from './visible.ts'
+import { allDeadLetters, allMessages } from './visible.ts'
 
 export const bury: Operation<typeof buryDead> = ({ tx }, burials) => {
   const held = [...heldBy(tx, burials).values()]
@@ -59,9 +59,15 @@ function deathOf({ startedAt: now }: Transaction, { message, entry }: HeldMessag
   }
 }
 
-export const findThoseBuried: Operation<typeof findBuried> = ({ tx }, messages) => {
-  const wanted = new Set(messages.map(({ seq, id }) => `${seq} ${id.toLowerCase()}`))
-  return allDeadLetters(tx)
-    .filter(({ originalSeq, id }) => wanted.has(`${originalSeq} ${id}`))
-    .map(({ originalSeq }) => ({ seq: String(originalSeq) }))
+export const findThoseBuried: Operation<typeof findBuried> = ({ tx }, { messages, place }) => {
+  const wanted = new Set(
+    messages.map(({ seq, id, deliveries }) => `${seq} ${id.toLowerCase()} ${deliveries}`),
+  )
+  const buried =
+    place === 'moved'
+      ? allDeadLetters(tx).map(({ originalSeq: seq, id, deliveries }) => ({ seq, id, deliveries }))
+      : allMessages(tx).filter(({ failedAt }) => failedAt !== null)
+  return buried
+    .filter(({ seq, id, deliveries }) => wanted.has(`${seq} ${id} ${deliveries}`))
+    .map(({ seq }) => ({ seq: String(seq) }))
 }

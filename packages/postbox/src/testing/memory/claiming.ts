@@ -1,4 +1,11 @@
-import type { ClaimedQueue, claimMessages, MessageRow, QueueRow } from '../../sql/claim-messages.ts'
+import { mayRun } from '../../core/generation.ts'
+import {
+  type ClaimedQueue,
+  type claimMessages,
+  type MessageRow,
+  type QueueRow,
+  scheduledLooks,
+} from '../../sql/claim-messages.ts'
 import type { extendLeases, holdsLeases } from '../../sql/extend-leases.ts'
 import type { Fence } from '../../sql/fence.ts'
 import type { Operation } from './operation.ts'
@@ -11,51 +18,62 @@ export interface Claim {
   readonly leaseMs: number
 }
 
-export const claim: Operation<typeof claimMessages> = ({ tx }, { token, queues }) => {
+export const claim: Operation<typeof claimMessages> = ({ tx }, { token, queues, generation = null }) => {
   const moment = { snapshot: snapshotText(tx), own: String(xidOf(tx)) }
-  const told = queues.map((wanted) => queueRow(tx, wanted, moment))
-  const picked = queues.flatMap((wanted) => pick(tx, wanted).map((message) => ({ message, wanted })))
+  const isOurs: IsOurs = (message) => mayRun(generation, message)
+  const told = queues.map((wanted) => ({ ...queueRow(tx, wanted, isOurs), ...moment }))
+  const picked = queues.flatMap((wanted) => pick(tx, wanted, isOurs).map((message) => ({ message, wanted })))
   return [
     ...told,
     ...picked.map(({ message, wanted: { leaseMs } }) => lease(tx, message, { token, leaseMs })),
   ]
 }
 
+/** Not of a newer generation than whoever claims. */
+type IsOurs = (message: MemoryMessage) => boolean
+
 function queueRow(
   tx: Transaction,
   { queue, after, sweep }: ClaimedQueue,
-  moment: Pick<QueueRow, 'own' | 'snapshot'>,
-): QueueRow {
+  isOurs: IsOurs,
+): Omit<QueueRow, 'own' | 'snapshot'> {
   const now = tx.startedAt
-  const next = first(inLane(tx, { queue, lane: 'due' }, { at: now, seq: Number.POSITIVE_INFINITY }))
+  const scheduled = inLane(tx, { queue, lane: 'due' }, { at: now, seq: Number.POSITIVE_INFINITY })
+  const dueAt = nextDueAt(scheduled, isOurs)
   const lowest = sweep
-    ? first(inLane(tx, { queue, lane: 'fresh' }, { at: 0, seq: Number(after) }))
+    ? first(inLane(tx, { queue, lane: 'fresh' }, { at: 0, seq: Number(after) }), isOurs)
     : undefined
   return {
     kind: 'queue',
     queue,
-    ...moment,
     top: String(tx.server.seq),
-    nextdue: textOf(untilDue(next, now)),
+    nextdue: textOf(dueAt === null ? null : dueAt - now),
     lowest: textOf(lowest?.seq ?? null),
     now: String(now),
   }
 }
 
-function untilDue(next: MemoryMessage | undefined, now: number): number | null {
-  const dueAt = next?.dueAt ?? Number.POSITIVE_INFINITY
-  return dueAt === Number.POSITIVE_INFINITY ? null : dueAt - now
+/** Of the next one that is ours. It is looked for among so many: behind them it is time to look again. */
+function nextDueAt(scheduled: Iterable<MemoryMessage>, isOurs: IsOurs): number | null {
+  let looks = 0
+  for (const message of scheduled) {
+    // Those that are dead lie behind all others.
+    if (message.dueAt === null || message.dueAt === Number.POSITIVE_INFINITY) return null
+    if (isOurs(message) || ++looks === scheduledLooks) return message.dueAt
+  }
+  return null
 }
 
 /** What was promised for a time, then what is fresh. */
-function pick(tx: Transaction, { queue, room, after, dueFromMs }: ClaimedQueue): readonly MemoryMessage[] {
+function pick(tx: Transaction, wanted: ClaimedQueue, isOurs: IsOurs): readonly MemoryMessage[] {
+  const { queue, room, after, dueFromMs } = wanted
   const dueFrom = dueFromMs === null ? Number.NEGATIVE_INFINITY : microseconds(dueFromMs)
   const isLater = ({ dueAt }: MemoryMessage): boolean => dueAt !== null && dueAt > tx.startedAt
   const picked: MemoryMessage[] = []
   const take = (messages: Iterable<MemoryMessage>): void => {
     for (const message of messages) {
       if (picked.length >= room || isLater(message)) return
-      if (isFree(tx, message)) picked.push(message)
+      if (isFree(tx, message) && isOurs(message)) picked.push(message)
     }
   }
   take(inLane(tx, { queue, lane: 'due' }, { at: dueFrom, seq: 0 }))
@@ -130,7 +148,7 @@ export function heldBy<Entry extends Fence>(
   return held
 }
 
-function first<T>(items: Iterable<T>): T | undefined {
-  for (const item of items) return item
+function first<T>(items: Iterable<T>, isWanted: (item: T) => boolean): T | undefined {
+  for (const item of items) if (isWanted(item)) return item
   return undefined
 }

@@ -16,12 +16,13 @@ import {
   createServer,
   createTransaction,
   databaseError,
+  fail,
   messageOf,
   putMessage,
   release,
   type Transaction,
 } from './transaction.ts'
-import { allDeadLetters, allMessages } from './visible.ts'
+import { allDeadLetters, allDelivered, allMessages } from './visible.ts'
 import { createHearings } from './waking.ts'
 
 export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase {
@@ -57,7 +58,7 @@ export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase
     async transaction(work) {
       const tx = begin()
       try {
-        const result = await work(tx)
+        const result = await work(tx, tx)
         tx.commit()
         return result
       } finally {
@@ -73,6 +74,9 @@ export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase
           if (message !== undefined) putMessage(tx, { ...message, ...changes })
         }),
       ),
+    get nextEnd() {
+      return server.nextEnd.signal
+    },
     get messages() {
       return alone(allMessages).map(copyOf)
     },
@@ -82,6 +86,11 @@ export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase
     get deadLetters() {
       return alone(allDeadLetters)
         .sort((a, b) => a.deadSeq - b.deadSeq)
+        .map(copyOf)
+    },
+    get deliveredMessages() {
+      return alone(allDelivered)
+        .sort((a, b) => a.deliveredSeq - b.deliveredSeq)
         .map(copyOf)
     },
   }
@@ -106,7 +115,7 @@ function lasting(tx: Transaction, { now, conclude }: LastingParts): MemoryTransa
           return perform(statement, { tx, at: now(), seen })
         })
       } catch (error) {
-        if (tx.state === 'open') tx.state = 'failed'
+        fail(tx)
         throw error
       }
     },

@@ -1,9 +1,12 @@
-import { type DeadLetterCursor, type DeadPlace, seqUpTo } from '../../core/dead-letter-cursor.ts'
+import { type DeadLetterCursor, type DeadPlace, seqFrom, seqUpTo } from '../../core/dead-letter-cursor.ts'
 import type { DeadLetterQuery } from '../../core/dead-letter-options.ts'
 import type { countDeadLetters } from '../../sql/count-dead-letters.ts'
 import type { DeadLetterRow } from '../../sql/dead-letters.ts'
 import type { getDeadLetter } from '../../sql/get-dead-letter.ts'
 import type { listDeadLetters } from '../../sql/list-dead-letters.ts'
+import type { Stretch } from '../../sql/oldest-dead-letters.ts'
+import type { sampleDeadLetters } from '../../sql/sample-dead-letters.ts'
+import type { surveyDeadLetters } from '../../sql/survey-dead-letters.ts'
 import type { Operation } from './operation.ts'
 import { base64Of, jsonOf, type MemoryDeadLetter, type MemoryMessage, textOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -43,6 +46,35 @@ export const get: Operation<typeof getDeadLetter> = ({ tx }, id) => {
 /** The one that replay and get mean. */
 export function newestOf(tx: Transaction, id: string): Letter | undefined {
   return newestFirst(tx).find(({ row }) => row.id === id.toLowerCase())
+}
+
+/** What is left of a stretch, the oldest first. */
+export function oldestOf(tx: Transaction, { query, after, beforeMicros }: Stretch): readonly Letter[] {
+  const before = Number(beforeMicros ?? Number.POSITIVE_INFINITY)
+  return lettersOf(tx)
+    .filter(matching(query))
+    .filter(({ row }) => micros(row.failedAt) < before)
+    .filter((letter) => after === null || isAbove(letter, after))
+    .sort((a, b) => a.row.failedAt - b.row.failedAt || byPlace(a.place, b.place) || a.seq - b.seq)
+}
+
+export const sample: Operation<typeof sampleDeadLetters> = ({ tx }, { query, limit }) =>
+  oldestOf(tx, { query, after: null, beforeMicros: null }).slice(0, limit).map(rowOf)
+
+export const survey: Operation<typeof surveyDeadLetters> = ({ tx }, { query, bound }) => {
+  const groups = new Map<string, { readonly queue: string; readonly reason: string | null; count: number }>()
+  for (const { row } of lettersOf(tx)
+    .filter(matching(query))
+    .slice(0, bound + 1)) {
+    const { queue, failureReason: reason } = row
+    const name = `${queue}\0${reason}`
+    const group = groups.get(name) ?? { queue, reason, count: 0 }
+    group.count++
+    groups.set(name, group)
+  }
+  return [...groups]
+    .sort(([a, { count: ofA }], [b, { count: ofB }]) => ofB - ofA || (a < b ? -1 : 1))
+    .map(([, group]) => ({ ...group, count: String(group.count) }))
 }
 
 function newestFirst(tx: Transaction): readonly Letter[] {
@@ -95,7 +127,12 @@ function isBehind({ place, seq, row }: Letter, after: DeadLetterCursor): boolean
   return own < left || (own === left && seq <= Number(seqUpTo(after, place)))
 }
 
-function micros(ms: number): number {
+function isAbove({ place, seq, row }: Letter, after: DeadLetterCursor): boolean {
+  const [own, left] = [micros(row.failedAt), Number(after.failedMicros)]
+  return own > left || (own === left && seq >= Number(seqFrom(after, place)))
+}
+
+export function micros(ms: number): number {
   return Math.round(ms * 1_000)
 }
 

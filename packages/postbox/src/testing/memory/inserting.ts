@@ -1,7 +1,8 @@
 import type { Draft } from '../../core/message.ts'
 import { unreachable } from '../../core/unreachable.ts'
 import type { cancelTimer } from '../../sql/cancel-timer.ts'
-import type { insertMessage, insertMessages } from '../../sql/insert-messages.ts'
+import type { insertMessage } from '../../sql/insert-message.ts'
+import type { insertMessages } from '../../sql/insert-messages.ts'
 import type { markTransaction, readMark } from '../../sql/mark-transaction.ts'
 import type { peekPending } from '../../sql/peek-pending.ts'
 import type { Arrival } from './memory-database.ts'
@@ -130,6 +131,6 @@ export const isMarkThere: Operation<typeof readMark> = ({ tx, values: [mark] }) 
   { inside: String(tx.mark === mark) },
 ]
 
-function isMarked(tx: Transaction, mark: unknown): boolean {
+export function isMarked(tx: Transaction, mark: unknown): boolean {
   return mark === null || tx.mark === mark
 }

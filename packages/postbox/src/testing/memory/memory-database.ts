@@ -1,9 +1,9 @@
 import type { Database, Executor } from '../../adapters/executor.ts'
 import type { MessageRow } from '../../sql/claim-messages.ts'
 import type { Statement } from '../../sql/statement.ts'
-import type { MemoryDeadLetter, MemoryMessage } from './rows.ts'
+import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage } from './rows.ts'
 
-export type { MemoryDeadLetter, MemoryMessage }
+export type { MemoryDeadLetter, MemoryDelivered, MemoryMessage }
 
 /** Why a message came to be in the table. */
 export type Arrival = 'publish' | 'follow-on' | 'replay'
@@ -29,6 +29,8 @@ export interface MemoryDatabaseParts {
  */
 export interface MemoryDatabase extends Database {
   begin(): MemoryTransaction
+  /** The handle is the transaction itself: whose client it is to be, is the test kit's to say. */
+  transaction<T>(work: (tx: Executor, handle: MemoryTransaction) => Promise<T>): Promise<T>
   /**
    * The same as `run`, at once. A statement that would have to wait (it meets a timer's name, or a row, of an open transaction) fails as
    * after Postgres' lock_timeout.
@@ -41,9 +43,12 @@ export interface MemoryDatabase extends Database {
   ): readonly MessageRow[]
   /** Changes a message that is committed, as somebody's own SQL would. */
   alter(seq: number, changes: Partial<Pick<MemoryMessage, 'attempts' | 'deliveries' | 'leaseToken'>>): void
+  /** Aborts when a transaction ends that had messages of the inbox in hand. */
+  readonly nextEnd: AbortSignal
   /** What is committed, by seq: copies. */
   readonly messages: readonly MemoryMessage[]
   /** Those of them that could be leased now: held by nobody, and written by no open transaction. */
   readonly free: readonly MemoryMessage[]
   readonly deadLetters: readonly MemoryDeadLetter[]
+  readonly deliveredMessages: readonly MemoryDelivered[]
 }

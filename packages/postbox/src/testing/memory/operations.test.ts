@@ -17,7 +17,7 @@ function namesIn(folder: 'sql' | 'runtime'): readonly string[] {
   const place = new URL(`../../${folder}/`, import.meta.url)
   const files = readdirSync(place).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
   const texts = files.map((file) => readFileSync(new URL(file, place), 'utf8'))
-  return texts.flatMap((text) => Array.from(text.matchAll(/\bname: '(\w+)'/g), ([, name = '']) => name))
+  return texts.flatMap((text) => Array.from(text.matchAll(/\bname: '([a-z_]+)'/g), ([, name = '']) => name))
 }
 
 describe('the memory store', () => {

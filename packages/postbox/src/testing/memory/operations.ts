@@ -4,11 +4,17 @@ import type { lockForMigrating, readAppliedSteps, readSchemaState } from '../../
 import { bury, findThoseBuried, quarantine } from './burying.ts'
 import { claim, extend, holds } from './claiming.ts'
 import { countQueues } from './counting.ts'
-import { count, get, list } from './dead-letters.ts'
+import { count, get, list, sample, survey } from './dead-letters.ts'
+import { getKept, listKept, purgeKept } from './delivering.ts'
+import { discardBatch, discardOne, purge } from './discarding.ts'
+import { forget as forgetHandled, markAsHandled, purgeOld } from './handling.ts'
 import { cancel, insert, isMarkThere, peek, setMark } from './inserting.ts'
+import { forget, listAll, lock, start } from './operating.ts'
 import type { Operation, Work } from './operation.ts'
 import { replay } from './replaying.ts'
+import { replayBatch } from './replaying-many.ts'
 import { acknowledge, acknowledgeWithFollowOns, giveBack, reschedule, snooze } from './settling.ts'
+import { cancel as cancelStatement, current, doom, fence, patienceOf, statusOf } from './transacting.ts'
 import { clear, rise, word } from './waking.ts'
 
 type AnyOperation = (work: Work, input: never) => readonly unknown[]
@@ -33,6 +39,12 @@ const byName = {
   claim_messages: claim,
   extend_leases: extend,
   holds_leases: holds,
+  fence_transaction: fence,
+  read_transaction: current,
+  restore_patience: patienceOf,
+  read_transaction_status: statusOf,
+  cancel_transaction: cancelStatement,
+  doom_transaction: doom,
   delete_acked: acknowledge,
   delete_with_follow_ons: acknowledgeWithFollowOns,
   reschedule_retried: reschedule,
@@ -45,6 +57,22 @@ const byName = {
   count_dead_letters: count,
   get_dead_letter: get,
   replay_dead_letter: replay,
+  mark_handled: markAsHandled,
+  forget_handled: forgetHandled,
+  purge_handled: purgeOld,
+  replay_dead_letters: replayBatch,
+  survey_dead_letters: survey,
+  sample_dead_letters: sample,
+  discard_dead_letter: discardOne,
+  discard_dead_letters: discardBatch,
+  purge_dead_letters: purge,
+  start_operation: start,
+  lock_operation: lock,
+  forget_operation: forget,
+  list_operations: listAll,
+  list_delivered: listKept,
+  get_delivered: getKept,
+  purge_delivered: purgeKept,
   count_messages: countQueues,
   lie_down: clear,
   check_clear: clear,
@@ -67,4 +95,8 @@ export const patient: ReadonlySet<string> = new Set([
   'insert_messages',
   'cancel_timer',
   'replay_dead_letter',
+  'fence_transaction',
+  'replay_dead_letters',
+  'discard_dead_letter',
+  'lock_operation',
 ] satisfies (keyof typeof byName)[])

@@ -88,10 +88,15 @@ function setFree(work: Work, { seen, taken, input }: Freeing): ReplayAnswer['ans
   return 'replayed'
 }
 
-function lifeAfter(
+/** What a replay says of itself. */
+interface Telling extends Pick<Replay, 'by' | 'generation' | 'historyLimit'> {
+  readonly operation?: string
+}
+
+export function lifeAfter(
   { at }: Work,
   { row }: Letter,
-  { by, generation, historyLimit }: Replay,
+  { by, generation, historyLimit, operation }: Telling,
 ): { readonly generation: number | null; readonly failureHistory: unknown } {
   const generationAfter = generation ?? row.generation
   const cycle = {
@@ -106,6 +111,7 @@ function lifeAfter(
     replayedBy: by,
     generationBefore: row.generation,
     generationAfter,
+    operation: operation ?? null,
   }
   const before = historyBefore(row.failureHistory)
   const cycles = [...before.cycles, cycle]

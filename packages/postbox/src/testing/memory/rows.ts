@@ -1,4 +1,6 @@
+import type { DeadLetterCursor } from '../../core/dead-letter-cursor.ts'
 import type { Headers } from '../../core/headers.ts'
+import type { OperationKind } from '../../core/operations.ts'
 import { byteLength } from '../../core/text.ts'
 
 interface MemoryRow {
@@ -42,6 +44,31 @@ export interface MemoryDeadLetter extends MemoryRow {
   readonly lastError: string | null
 }
 
+/** A row of the table of operations. */
+export interface MemoryOperation {
+  readonly id: string
+  readonly kind: OperationKind
+  readonly by: string
+  readonly filter: Readonly<Record<string, unknown>>
+  readonly settings: Readonly<Record<string, unknown>>
+  readonly startedAt: number
+  readonly updatedAt: number
+  readonly finishedAt: number | null
+  readonly changed: number
+  readonly conflicts: number
+  readonly lastDueAt: number | null
+  readonly place: DeadLetterCursor | null
+  /** The last dead letter there was when it began: on a clock that stands still, time does not tell what came after. */
+  readonly lastDeadSeq: number
+}
+
+/** A row of the table of delivered messages. */
+export interface MemoryDelivered extends Omit<MemoryRow, 'firstAttemptAt' | 'lastAttemptAt'> {
+  readonly deliveredSeq: number
+  readonly originalSeq: number
+  readonly deliveredAt: number
+}
+
 /** What nothing has happened to yet. */
 export const unlived = {
   firedTimerId: null,
@@ -57,7 +84,7 @@ export const unlived = {
 } as const
 
 /** A row that may be given away: nothing that is done to it reaches the table. */
-export function copyOf<Row extends MemoryRow>(row: Row): Row {
+export function copyOf<Row extends Pick<MemoryRow, 'body' | 'failureHistory'>>(row: Row): Row {
   return { ...row, body: row.body.slice(), failureHistory: structuredClone(row.failureHistory) }
 }
 

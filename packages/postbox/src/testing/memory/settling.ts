@@ -1,4 +1,5 @@
 import type { Draft } from '../../core/message.ts'
+import type { DeliveredStorage } from '../../core/storage-modes.ts'
 import type { deleteAcked } from '../../sql/delete-acked.ts'
 import type { deleteWithFollowOns } from '../../sql/delete-with-follow-ons.ts'
 import type { Fence } from '../../sql/fence.ts'
@@ -7,26 +8,35 @@ import type { rescheduleRetried } from '../../sql/reschedule-retried.ts'
 import type { snoozeMessages } from '../../sql/snooze-messages.ts'
 import type { PutBack } from '../../sql/take-names.ts'
 import { type HeldMessage, heldBy } from './claiming.ts'
+import { keep } from './delivering.ts'
 import { awaitTimers, insertDraft } from './inserting.ts'
-import type { Operation } from './operation.ts'
+import type { Operation, Work } from './operation.ts'
 import { type MemoryMessage, microseconds } from './rows.ts'
 import { timerName } from './tables.ts'
 import { putMessage, removeMessage, type Transaction } from './transaction.ts'
 import { timerOf } from './visible.ts'
 
-export const acknowledge: Operation<typeof deleteAcked> = ({ tx }, fences) => {
-  const seqs = [...heldBy(tx, fences).keys()]
-  for (const seq of seqs) removeMessage(tx, seq)
-  return seqs.map((seq) => ({ seq: String(seq) }))
+export const acknowledge: Operation<typeof deleteAcked> = (work, { fences, delivered }) => {
+  const held = [...heldBy(work.tx, fences).values()]
+  end(work, held, delivered)
+  return held.map(({ message }) => ({ seq: String(message.seq) }))
 }
 
-export const acknowledgeWithFollowOns: Operation<typeof deleteWithFollowOns> = (work, { settled }) => {
+export const acknowledgeWithFollowOns: Operation<typeof deleteWithFollowOns> = (work, input) => {
+  const { settled, delivered = 'delete' } = input
   const held = [...heldBy(work.tx, settled).values()]
   const drafts = chosenOf(held.flatMap(({ entry }) => entry.followOns))
   awaitTimers(work.tx, drafts)
-  for (const { message } of held) removeMessage(work.tx, message.seq)
+  end(work, held, delivered)
   for (const draft of drafts) insertDraft(work, draft, 'follow-on')
   return held.map(({ message }) => ({ seq: String(message.seq) }))
+}
+
+/** Removes them, or moves them to the delivered messages, in the order of their seqs. */
+function end(work: Work, held: readonly HeldMessage<Fence>[], delivered: DeliveredStorage): void {
+  for (const { message } of held) removeMessage(work.tx, message.seq)
+  if (delivered === 'table')
+    for (const { message } of held.toSorted((a, b) => a.message.seq - b.message.seq)) keep(work, message)
 }
 
 /** Of several timers of one name one: the last that replaces, else the first. In the order of the drafts. */

@@ -1,5 +1,5 @@
 import { createOrder, type Order, type Place } from './order.ts'
-import type { MemoryDeadLetter, MemoryMessage } from './rows.ts'
+import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage, MemoryOperation } from './rows.ts'
 
 export type Lane = 'fresh' | 'due'
 
@@ -7,6 +7,10 @@ export type Lane = 'fresh' | 'due'
 export interface Tables {
   readonly messages: ReadonlyMap<number, MemoryMessage>
   readonly dead: Map<number, MemoryDeadLetter>
+  /** Who has handled which message → when. */
+  readonly handled: Map<string, number>
+  readonly operations: Map<string, MemoryOperation>
+  readonly delivered: Map<number, MemoryDelivered>
   /** The name of a waiting timer → its seq. */
   readonly timers: ReadonlyMap<string, number>
   lane(queue: string, lane: Lane): Order | undefined
@@ -45,6 +49,9 @@ export function createTables(): Tables {
   return {
     messages,
     dead: new Map(),
+    handled: new Map(),
+    operations: new Map(),
+    delivered: new Map(),
     timers,
     lane: (queue, lane) => lanes.get(queue)?.[lane],
     put,

@@ -1,23 +1,30 @@
 import { sqlState } from '../../core/sql-state.ts'
 import type { Arrival } from './memory-database.ts'
-import type { MemoryDeadLetter, MemoryMessage } from './rows.ts'
+import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage, MemoryOperation } from './rows.ts'
 import { createTables, nameHeldBy, type Tables } from './tables.ts'
 
 /** What all transactions share. */
 export interface Server {
   readonly tables: Tables
-  /** Who has written a message, a dead letter or the name of a timer, and has not ended. */
+  /** Who has written a message, a dead letter, the name of a timer or an operation, and has not ended. */
   readonly locks: {
     readonly messages: Map<number, Transaction>
     readonly dead: Map<number, Transaction>
+    readonly delivered: Map<number, Transaction>
     readonly timers: Map<string, Transaction>
+    /** Advisory ones: nothing has to be written. */
+    readonly handled: Map<string, Transaction>
+    readonly operations: Map<string, Transaction>
   }
+  /** Aborts when a transaction ends that had messages in hand; then there is another. */
+  nextEnd: AbortController
   /** Those that have an xid and have not ended. */
   readonly running: Set<number>
   /** The last ones that were given out. They do not come back when a transaction does not commit. */
   xid: number
   seq: number
   deadSeq: number
+  deliveredSeq: number
 }
 
 /** What one transaction has written, and nobody else sees yet. A statement on its own is one, too. null: deleted. */
@@ -27,7 +34,12 @@ export interface Transaction {
   readonly startedAt: number
   readonly messages: Map<number, MemoryMessage | null>
   readonly dead: Map<number, MemoryDeadLetter | null>
+  readonly delivered: Map<number, MemoryDelivered | null>
   readonly timers: Map<string, number>
+  readonly handled: Map<string, number | null>
+  /** Messages that it alone may mark as handled, until it ends. */
+  readonly handling: Set<string>
+  readonly operations: Map<string, MemoryOperation | null>
   readonly arrivals: Map<number, Arrival>
   /** Queues whose subscribers are told when it commits, and channels on which a word is sent. */
   readonly toldQueues: Set<string>
@@ -42,8 +54,17 @@ export interface Transaction {
 }
 
 export function createServer(): Server {
-  const locks = { messages: new Map(), dead: new Map(), timers: new Map() }
-  return { tables: createTables(), locks, running: new Set(), xid: 0, seq: 0, deadSeq: 0 }
+  const locks = {
+    messages: new Map(),
+    dead: new Map(),
+    delivered: new Map(),
+    timers: new Map(),
+    handled: new Map(),
+    operations: new Map(),
+  }
+  const nextEnd = new AbortController()
+  const sequences = { xid: 0, seq: 0, deadSeq: 0, deliveredSeq: 0 }
+  return { tables: createTables(), locks, nextEnd, running: new Set(), ...sequences }
 }
 
 export function createTransaction(server: Server, startedAt: number): Transaction {
@@ -52,7 +73,11 @@ export function createTransaction(server: Server, startedAt: number): Transactio
     startedAt,
     messages: new Map(),
     dead: new Map(),
+    delivered: new Map(),
     timers: new Map(),
+    handled: new Map(),
+    handling: new Set(),
+    operations: new Map(),
     arrivals: new Map(),
     toldQueues: new Set(),
     toldChannels: new Set(),
@@ -153,6 +178,22 @@ export function putDeadLetter(tx: Transaction, deadSeq: number, letter: MemoryDe
   tx.dead.set(deadSeq, letter)
 }
 
+/** Throws when somebody else goes on with it. null: deleted. */
+export function putOperation(tx: Transaction, id: string, operation: MemoryOperation | null): void {
+  const owner = tx.server.locks.operations.get(id)
+  if (owner !== undefined && owner !== tx) throw new Blocked(owner)
+  xidOf(tx)
+  tx.server.locks.operations.set(id, tx)
+  tx.operations.set(id, operation)
+}
+
+/** null: deleted. */
+export function putDelivered(tx: Transaction, deliveredSeq: number, row: MemoryDelivered | null): void {
+  xidOf(tx)
+  tx.server.locks.delivered.set(deliveredSeq, tx)
+  tx.delivered.set(deliveredSeq, row)
+}
+
 /** A message as this transaction sees it. */
 export function messageOf(tx: Transaction, seq: number): MemoryMessage | undefined {
   const own = tx.messages.get(seq)
@@ -170,17 +211,52 @@ export function commit(tx: Transaction): void {
     if (letter === null) tables.dead.delete(deadSeq)
     else tables.dead.set(deadSeq, letter)
   }
+  for (const [key, handledAt] of tx.handled) {
+    if (handledAt === null) tables.handled.delete(key)
+    else tables.handled.set(key, handledAt)
+  }
+  for (const [id, operation] of tx.operations) {
+    if (operation === null) tables.operations.delete(id)
+    else tables.operations.set(id, operation)
+  }
+  for (const [deliveredSeq, row] of tx.delivered) {
+    if (row === null) tables.delivered.delete(deliveredSeq)
+    else tables.delivered.set(deliveredSeq, row)
+  }
   release(tx)
 }
 
 /** Ends it, unless it has ended: what it has not committed is gone. */
 export function release(tx: Transaction): void {
   if (tx.state === 'ended') return
-  const { locks, running } = tx.server
   tx.state = 'ended'
+  letGo(tx)
+}
+
+/** A statement of it has failed: it can only be rolled back, and nobody waits for that. */
+export function fail(tx: Transaction): void {
+  if (tx.state !== 'open') return
+  tx.state = 'failed'
+  letGo(tx)
+}
+
+function letGo(tx: Transaction): void {
+  const { locks, running } = tx.server
   for (const seq of tx.messages.keys()) locks.messages.delete(seq)
   for (const deadSeq of tx.dead.keys()) locks.dead.delete(deadSeq)
+  for (const deliveredSeq of tx.delivered.keys()) locks.delivered.delete(deliveredSeq)
   for (const name of tx.timers.keys()) locks.timers.delete(name)
+  for (const key of tx.handling) locks.handled.delete(key)
+  for (const id of tx.operations.keys()) locks.operations.delete(id)
   if (tx.xid !== null) running.delete(tx.xid)
+  for (const written of [tx.messages, tx.dead, tx.delivered, tx.timers, tx.handled, tx.operations])
+    written.clear()
   for (const goOn of tx.waiters.splice(0)) goOn()
+  if (tx.handling.size > 0) tellEnd(tx.server)
+}
+
+function tellEnd(server: Server): void {
+  const { nextEnd } = server
+  server.nextEnd = new AbortController()
+  nextEnd.abort()
 }

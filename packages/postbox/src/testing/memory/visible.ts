@@ -1,6 +1,6 @@
 // What a transaction sees: what is committed, and over it what it has written itself.
 import { compare, type Place } from './order.ts'
-import type { MemoryDeadLetter, MemoryMessage } from './rows.ts'
+import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage, MemoryOperation } from './rows.ts'
 import { type Lane, laneOf, nameHeldBy, placeOf, timerName } from './tables.ts'
 import { messageOf, type Transaction } from './transaction.ts'
 
@@ -37,9 +37,20 @@ export function allDeadLetters(tx: Transaction): MemoryDeadLetter[] {
   return [...committed, ...[...tx.dead.values()].filter((letter) => letter !== null)]
 }
 
+export function allDelivered(tx: Transaction): MemoryDelivered[] {
+  const { delivered } = tx.server.tables
+  const committed = [...delivered.values()].filter(({ deliveredSeq }) => !tx.delivered.has(deliveredSeq))
+  return [...committed, ...[...tx.delivered.values()].filter((row) => row !== null)]
+}
+
 export function deadLetterOf(tx: Transaction, deadSeq: number): MemoryDeadLetter | undefined {
   const own = tx.dead.get(deadSeq)
   return own === undefined ? tx.server.tables.dead.get(deadSeq) : (own ?? undefined)
+}
+
+export function allOperations(tx: Transaction): MemoryOperation[] {
+  const committed = [...tx.server.tables.operations.values()].filter(({ id }) => !tx.operations.has(id))
+  return [...committed, ...[...tx.operations.values()].filter((operation) => operation !== null)]
 }
 
 /** The waiting timer that has the name. */
@@ -53,5 +64,10 @@ export function timerOf(tx: Transaction, queue: string, timerId: string): Memory
 /** Whether somebody else has written the message and has not ended. */
 export function isLocked(tx: Transaction, seq: number): boolean {
   const owner = tx.server.locks.messages.get(seq)
+  return owner !== undefined && owner !== tx
+}
+
+export function isDeadLetterLocked(tx: Transaction, deadSeq: number): boolean {
+  const owner = tx.server.locks.dead.get(deadSeq)
   return owner !== undefined && owner !== tx
 }

@@ -1,0 +1,15 @@
+// The page on dead letters shows files of examples/dead-letters: they are run here, as their reader would.
+import { expect, test } from 'vitest'
+import { expectShown, npmIn } from './guide.ts'
+
+const example = 'dead-letters'
+
+test('the examples of the page pass, in both places where dead letters may lie', () => {
+  const { status, output } = npmIn(example, 'test')
+  expect(output).toMatch(/Tests +22 passed/)
+  expect(status, output).toBe(0)
+})
+
+test('the page shows every file of the example as it is run', () => {
+  expectShown(example)
+})

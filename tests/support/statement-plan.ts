@@ -1,0 +1,49 @@
+// What one statement reads, as counts: which index, how many rows, how many pages.
+import type pg from 'pg'
+import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
+
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly 'Shared Hit Blocks': number
+  readonly 'Shared Read Blocks': number
+  readonly Plans?: readonly PlanNode[]
+}
+
+export interface StatementReading {
+  /** How each table or index was read. */
+  readonly scans: readonly string[]
+  /** Rows that were looked at, those that were passed over included. */
+  readonly rows: number
+  /** Pages that were read, of tables and indexes. */
+  readonly pages: number
+}
+
+/** Runs it, and tells how. */
+export async function readStatement(
+  pool: pg.Pool,
+  { text, values }: Statement<unknown>,
+): Promise<StatementReading> {
+  const { rows } = await pool.query(`explain (analyze, timing off, buffers, format json) ${text}`, [
+    ...values,
+  ])
+  const plan: PlanNode = rows[0]['QUERY PLAN'][0].Plan
+  // Of a bitmap, the part that fetches rows; of a write, not the table that is written.
+  const scans = below(plan).filter((node) => node['Relation Name'] && node['Node Type'] !== 'ModifyTable')
+  const looked = scans.map(
+    (node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+  )
+  return {
+    scans: scans.map((node) => `${node['Node Type']} ${node['Index Name'] ?? node['Relation Name']}`),
+    rows: looked.reduce((sum, rows) => sum + rows, 0),
+    pages: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
+  }
+}
+
+function below(node: PlanNode): readonly PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(below)]
+}

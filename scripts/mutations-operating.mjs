@@ -55,17 +55,6 @@ export const operating = [
     titled: 'take turns',
   },
   {
-    name: 'batch of one name',
-    guard: 'Of several timers of one name in a batch one is replayed; the others stay dead, and are counted.',
-    file: 'sql/replay-dead-letters.ts',
-    find: `              or nth = 1
-`,
-    replace: `              or true
-`,
-    tests: contract,
-    titled: 'one whose name an older one has taken',
-  },
-  {
     name: 'batch of a name that waits',
     guard: 'A timer whose name waits stays dead: the batch does not fail of it.',
     file: 'sql/replay-dead-letters.ts',
@@ -73,15 +62,6 @@ export const operating = [
     replace: 'limit 1) is null or true) as r',
     tests: contract,
     titled: 'one whose name an older one has taken',
-  },
-  {
-    name: 'batch deletes what landed',
-    guard: 'Of a batch, a dead letter goes only if its message was inserted.',
-    file: 'sql/replay-dead-letters.ts',
-    find: '(r.queue, r.timer) in (select queue, timer_id from moved)',
-    replace: 'true',
-    tests: races,
-    titled: 'stay dead when one of their name',
   },
   {
     name: 'batch deletes no more than landed',

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { constant, type Message, type OutboxOptions } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { useBench } from '../support/decisions-bench.ts'
+import { endOfTime, timeoutMs } from '../support/out-of-time.ts'
 import { eventually, signal } from '../support/signals.ts'
 import { watchStatements } from '../support/statements.ts'
 
@@ -24,7 +25,8 @@ test('a connection that has gone back to its pool is left alone, whoever has it 
   const pool = database.pool({ max: 2 })
   onTestFinished(() => pool.end())
   const statements = watchStatements(pool, database.schema)
-  const outbox = outboxOf({ database: pool, wake: 'poll' })
+  const { options, timeIsOver } = endOfTime()
+  const outbox = outboxOf({ database: pool, wake: 'poll', ...options })
   const working = signal('the work')
   outbox.subscribe(
     'orders',
@@ -34,13 +36,15 @@ test('a connection that has gone back to its pool is left alone, whoever has it 
         working.send()
         await untilTold(told)
       }),
-    { ...patient, timeoutMs: 50 },
+    { ...patient, timeoutMs },
   )
   await outbox.publishNow('orders', 1)
   await outbox.start()
   await working.wait()
   // Next in the queue of the pool, of which the work has the last connection.
-  const stranger = await pool.connect()
+  const connecting = pool.connect()
+  timeIsOver()
+  const stranger = await connecting
   await stranger.query('begin')
   await write(stranger, 'a payment')
   await outbox.told.first('retried')
@@ -83,7 +87,7 @@ describe('a transaction of a batch', () => {
             }
           })
         },
-        { ...batches, maxWaitMs: 1 },
+        { ...batches, maxWaitMs: 200 },
       )
       const { acked, retried } = await outbox.drain()
 
@@ -135,23 +139,25 @@ describe('what was said inside a transaction that failed', () => {
 })
 
 describe('a lock that outlives its transaction', () => {
-  const short = { [Symbol.for('postbox.internals')]: { statementTimeoutMs: 500 } } as OutboxOptions
-
   test('below a savepoint keeps nobody else waiting: its message is left to its lease', async () => {
-    const goOn = signal('the end of the work')
-    const outbox = outboxOf(short)
+    const [nested, goOn] = [signal('the savepoint'), signal('the end of the work')]
+    const { options, timeIsOver } = endOfTime({ statementTimeoutMs: 500 })
+    const outbox = outboxOf(options)
     outbox.subscribe(
       'orders',
       (_, { transaction }) =>
         transaction(async (tx) => {
           await (tx as pg.PoolClient).query('savepoint nested')
-          await goOn.wait()
+          nested.send()
+          await goOn.wait({ withinMs: 60_000 })
         }),
-      { ...patient, timeoutMs: 50 },
+      { ...patient, timeoutMs },
     )
     outbox.subscribe('emails', () => {})
     await outbox.publishNow('orders', 1)
     await outbox.start()
+    await nested.wait()
+    timeIsOver()
     const lost = await outbox.told.first('lease_lost')
     await outbox.publishNow('emails', 1)
     await outbox.told.first('acked')

@@ -1,9 +1,9 @@
 import { runtimeError } from '../core/runtime-errors.ts'
 import { sqlStateOf } from '../core/sql-state.ts'
-import { cancelTransaction, doomTransaction } from '../sql/fence-transaction.ts'
+import { cancelTransaction, doomTransaction, type FencedRow } from '../sql/fence-transaction.ts'
 import type { Clock } from './clock.ts'
 import { resolveCommit } from './resolve-commit.ts'
-import type { Progress, TransactionRun } from './transaction-run.ts'
+import type { Progress, TransactionRun, TransactParts } from './transaction-run.ts'
 
 /** It cannot be found out whether the transaction has ended, or how: nothing may be written for its messages. */
 export class Unresolved {
@@ -18,6 +18,7 @@ export class Unresolved {
 
 // Some clients refuse by themselves to send two statements at once: then a little later.
 const pauseMs = 20
+const cancelMs = 500
 
 /**
  * The answer of the client, unless it does not come. A transaction whose delivery is told to give up is made to fail, and its work is not waited for;
@@ -60,9 +61,23 @@ async function doom<T>({ progress, parts, transaction, over }: Watching<T>): Pro
   const { fenced } = progress
   // Where there is one session for everybody, this is answered when all is over.
   const cancelled = fenced === null ? null : lane.run(cancelTransaction(fenced)).catch(() => {})
+  if (fenced !== null) void cancelAgain(fenced, parts, over)
   await Promise.race([cancelled, clock.sleep(pauseMs, over)])
   const isLate = await Promise.race([untilRefused(progress, clock, over).then(() => false), late])
   throw isLate ? new Unresolved(reason, false) : reason
+}
+
+/** A statement that was on its way when it was first cancelled has begun since. */
+async function cancelAgain(
+  fenced: FencedRow,
+  { lane, clock }: Pick<TransactParts, 'lane' | 'clock'>,
+  over: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await clock.sleep(cancelMs, over)
+    if (over.aborted) return
+    await lane.run(cancelTransaction(fenced)).catch(() => {})
+  }
 }
 
 /** Until the server has refused something of ours. Once the client ends the transaction by itself, it is the client that tells. */

@@ -150,16 +150,6 @@ export const transacting = [
     titled: 'a doomed transaction',
   },
   {
-    name: 'connections of others',
-    guard:
-      'Once the client ends the transaction, its connection may be anybody’s: nothing more is sent on it.',
-    file: 'runtime/transact.ts',
-    find: '      progress.executor = null\n',
-    replace: '',
-    tests: perils,
-    titled: 'a connection that has gone back',
-  },
-  {
     name: 'neighbours of the declined',
     guard:
       'Where one message of a batch is declined, the others are given back: what was done for them is gone.',

@@ -20,6 +20,9 @@ const chosen = mutations.filter(isChosen)
 // A test that waits for ever would else keep the whole run.
 const longestMs = 120_000
 const longestOfAllMs = 900_000
+// Many a guard is noticed by waiting in vain: with the patience of `npm test`, which is for slow machines, that would take a multiple.
+const testLimitMs = 20_000
+const impatient = { POSTBOX_WAIT_LIMIT_MS: '10000' }
 
 const problems = [...mutations.flatMap(problemsOf), ...repeated(mutations.map(({ name }) => name))]
 if (problems.length > 0) refuse(problems)
@@ -109,7 +112,7 @@ async function tryOne(copy, url, mutation) {
   const startedAt = performance.now()
   writeFileSync(path, original.split(mutation.find).join(mutation.replace))
   const verdict = await sureVerdict(mutation, async () =>
-    verdictOf(await vitest(copy, url, { tests: mutation.tests, more: narrowed(mutation) })),
+    verdictOf(await vitest(copy, url, { tests: mutation.tests, more: narrowed(mutation), given: impatient })),
   )
   writeFileSync(path, original)
   const result = { mutation, ...verdict, ms: performance.now() - startedAt }
@@ -134,11 +137,11 @@ async function sureVerdict(mutation, attempt) {
   }
 }
 
-function narrowed({ titled, timeoutMs }) {
+function narrowed({ titled, timeoutMs = testLimitMs }) {
   return [
     ...['--bail=1', '--maxWorkers=1'],
     ...(titled === undefined ? [] : ['-t', titled]),
-    ...(timeoutMs === undefined ? [] : [`--testTimeout=${timeoutMs}`]),
+    `--testTimeout=${timeoutMs}`,
   ]
 }
 
@@ -150,7 +153,7 @@ function verdictOf({ isGreen, failed: [first], output }) {
   return { verdict: 'BROKEN', by: null }
 }
 
-async function vitest(copy, url, { tests, more, limitMs = longestMs }) {
+async function vitest(copy, url, { tests, more, limitMs = longestMs, given = {} }) {
   const report = join(copy, 'report.json')
   rmSync(report, { force: true })
   const startedAt = performance.now()
@@ -160,7 +163,7 @@ async function vitest(copy, url, { tests, more, limitMs = longestMs }) {
     ...['run', '--config', 'tests/vitest.config.ts', ...projects, ...tests.map((test) => join(copy, test))],
     ...['--reporter=json', `--outputFile=${report}`, ...more],
   ]
-  const env = { ...process.env, DATABASE_URL: url, POSTGRES_BIN: '' }
+  const env = { ...process.env, ...given, DATABASE_URL: url, POSTGRES_BIN: '' }
   const options = { cwd: copy, env, timeout: limitMs, stdio: ['ignore', 'pipe', 'pipe'] }
   const { code, output } = await spawned(process.execPath, [program, ...args], options)
   const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : []

@@ -132,10 +132,9 @@ export const claiming = [
     name: 'count of deliveries',
     guard: 'The claim itself counts the delivery: a message that kills its process must use one up.',
     file: 'sql/claim-messages.ts',
-    find: 'deliveries = m.deliveries + 1',
-    replace: 'deliveries = m.deliveries',
-    tests: ['tests/integration/claims.test.ts'],
-    titled: 'rows whose lease has ended',
+    find: 'then 0 else 1 end',
+    replace: 'then 0 else 0 end',
+    tests: ['sql/statements.test.ts'],
   },
   {
     name: 'cursor, own xid',

@@ -5,7 +5,7 @@ export const leasing = [
     guard: 'Only the holder of a lease renews it.',
     file: 'sql/extend-leases.ts',
     find: `
-      and o.lease_token = s.token`,
+      and m.lease_token = s.token`,
     replace: '',
     tests: ['tests/integration/guards.test.ts'],
   },
@@ -27,11 +27,30 @@ export const leasing = [
     tests: ['runtime/lease-keeper.test.ts'],
   },
   {
+    name: 'settlements of several claims',
+    guard: 'What is written of several claims looks at their rows only, whatever is believed of the table.',
+    file: 'sql/fence.ts',
+    find: "amongSeqs = 'm.seq = any($1::text::bigint[])'",
+    replace: "amongSeqs = '$1::text is not null'",
+    tests: ['tests/integration/settle-plans.test.ts'],
+    titled: 'that was never analysed',
+  },
+  {
+    name: 'settlements by records',
+    guard:
+      'What is put back or buried, of several claims, looks at its rows only, whatever is believed of the table.',
+    file: 'sql/fence.ts',
+    find: "'m.seq = any(array(select f.seq from jsonb_to_recordset($1::text::jsonb) as f(seq bigint)))'",
+    replace: "'$1::text is not null'",
+    tests: ['tests/integration/settle-plans.test.ts'],
+    titled: 'that was never analysed',
+  },
+  {
     name: 'renewal beside locked rows',
     guard: 'A renewal steps over rows that a handler’s transaction has locked.',
     file: 'sql/extend-leases.ts',
-    find: 'for update of o skip locked',
-    replace: 'for update of o',
+    find: 'for update of m skip locked',
+    replace: 'for update of m',
     tests: ['tests/integration/races.test.ts'],
     titled: 'a renewal renews the others at once',
     timeoutMs: 5_000,
@@ -48,7 +67,7 @@ export const leasing = [
     name: 'handler of a lost lease',
     guard: 'A handler whose lease was taken over is told by its signal.',
     file: 'runtime/lease-keeper.ts',
-    find: `    held.abort(leaseLost(held, 'was taken over'))
+    find: `  held.abort(leaseLost(held, 'was taken over'))
 `,
     replace: '',
     tests: ['runtime/lease-keeper.test.ts'],
@@ -66,7 +85,7 @@ export const leasing = [
     guard: 'The local deadline counts from when the claim was sent, so it is never later than the lease.',
     file: 'runtime/claim-answer.ts',
     find: 'heldOf(leaseOf(message, claim), leaseMs, sentAt)',
-    replace: 'heldOf(leaseOf(message, claim), leaseMs, receivedAt)',
+    replace: 'heldOf(leaseOf(message, claim), leaseMs, answer.receivedAt)',
     tests: ['runtime/claim-deadlines.test.ts', 'runtime/claimer.test.ts'],
   },
   {
@@ -131,7 +150,7 @@ export const leasing = [
     name: 'release is not counted',
     guard: 'What is given back costs no delivery.',
     file: 'sql/release-leases.ts',
-    find: 'deliveries = m.deliveries - 1',
+    find: 'deliveries = s.deliveries',
     replace: 'deliveries = m.deliveries',
     tests: ['tests/integration/claims.test.ts'],
     titled: 'rows that were released',

@@ -58,8 +58,9 @@ export const operating = [
     name: 'batch of a name that waits',
     guard: 'A timer whose name waits stays dead: the batch does not fail of it.',
     file: 'sql/replay-dead-letters.ts',
-    find: 'limit 1) is null) as r',
-    replace: 'limit 1) is null or true) as r',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as it stands in the source
+    find: 'timer is null or (nth = 1 and ${isNameFree(names)}) as is_named',
+    replace: 'timer is null or nth = 1 as is_named',
     tests: contract,
     titled: 'one whose name an older one has taken',
   },
@@ -67,10 +68,10 @@ export const operating = [
     name: 'batch deletes no more than landed',
     guard: 'A dead letter whose message was kept from the table by somebody else stays dead.',
     file: 'sql/replay-dead-letters.ts',
-    find: `       join landed as l
-         on l.id = r.id
-        and l.queue = r.queue
-        and r.copy <= l.copies
+    find: `    join landed as l
+      on l.id = r.id
+     and l.queue = r.queue
+     and r.copy <= l.copies
 `,
     replace: '',
     tests: races,

@@ -25,7 +25,7 @@ export const operators = [
     name: 'operators: public and the function',
     guard: 'Nobody may execute the function who was not granted that.',
     file: 'sql/migrations/0008-for-operators.ts',
-    find: '    revokeReplayFunction(names),\n',
+    find: ', revokeReplayFunction(names)',
     replace: '',
     tests: rights,
     titled: 'was not granted',

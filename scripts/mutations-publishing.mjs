@@ -5,9 +5,8 @@ export const publishing = [
     guard:
       'A handle that says it is not in a transaction is refused: its message would be committed on its own.',
     file: 'transaction-guard.ts',
-    find: `  if (state.inside === false) throw notInTransaction(handle, state.because)
-  return state.inside === true`,
-    replace: `  return state.inside !== 'unknown'`,
+    find: 'if (state.inside === true) return send(null)',
+    replace: "if (state.inside !== 'unknown') return send(null)",
     tests: ['publish.test.ts'],
   },
   {
@@ -31,7 +30,7 @@ export const publishing = [
   {
     name: 'transaction guard, empty batch',
     guard: 'An empty batch outside a transaction is refused as any other.',
-    file: 'publish.ts',
+    file: 'publish-drafts.ts',
     find: 'return assertInside(handle).then(() => [])',
     replace: 'return []',
     tests: ['publish.test.ts'],
@@ -48,10 +47,8 @@ export const publishing = [
     name: 'transaction guard, pool',
     guard: 'A pool is never taken for a transaction.',
     file: 'adapters/pg.ts',
-    find: `const aPool: TransactionState = {
-  inside: false,`,
-    replace: `const aPool: TransactionState = {
-  inside: true,`,
+    find: "const aPool: TransactionState = { inside: false, because: 'aPool' }",
+    replace: 'const aPool: TransactionState = { inside: true }',
     tests: ['adapters/recognise.test.ts', 'adapters/executors.test.ts'],
   },
   {
@@ -139,15 +136,15 @@ export const publishing = [
     name: 'validation, as delivered',
     guard: 'A body is published only if delivery will accept it: it is decoded and put through its schema.',
     file: 'core/body.ts',
-    find: '  if (mayFail) await readBody(rules, input.queue, result).catch(asPublished)\n',
-    replace: '',
+    find: 'return mayFail ? asDelivered(rules, input.queue, result) : result',
+    replace: 'return result',
     tests: ['core/body.test.ts'],
   },
   {
     name: 'unnamed statements, pg',
-    guard: 'pg is given no named statement: a plan cached on an empty queue is a disaster on a full one.',
-    file: 'adapters/rows-executor.ts',
-    find: 'client.query(statement.text, [...statement.values])',
+    guard: "Publishing gives pg no named statement: the connection is the caller's, and so is what it keeps.",
+    file: 'adapters/executors.ts',
+    find: 'client.query(statement.text, [...statement.values], ...options)',
     replace: `client.query({
         name: statement.name === 'insert_message' ? 'insert' : undefined,
         text: statement.text,
@@ -159,7 +156,7 @@ export const publishing = [
   {
     name: 'unnamed statements, postgres.js',
     guard: 'postgres.js prepares no statement, for the same reason.',
-    file: 'adapters/postgres-executor.ts',
+    file: 'adapters/executors.ts',
     find: 'sql.unsafe(statement.text, [...statement.values])',
     replace: 'sql.unsafe(statement.text, [...statement.values], { prepare: true })',
     tests: ['tests/integration/guards.test.ts'],

@@ -39,8 +39,8 @@ export const settling = [
     name: 'quarantines whose answer was lost',
     guard: 'A quarantine whose answer was lost is looked for among the messages: an alert depends on it.',
     file: 'runtime/settle-writer.ts',
-    find: "const isKept = kind === 'quarantine' || (kind",
-    replace: 'const isKept = (kind',
+    find: "const isKept = kind === 'quarantine' || kind",
+    replace: 'const isKept = kind',
     tests: ['runtime/settler-burials.test.ts'],
   },
   {
@@ -142,7 +142,8 @@ export const settling = [
     guard:
       'A message that cannot be buried where it lies keeps its lease, so that its handler is not run again.',
     file: 'runtime/settle-writer.ts',
-    find: `(kind === 'bury' && deadLetters === 'in-place') || `,
+    find: `    (kind === 'bury' && deadLetters === 'in-place') ||
+`,
     replace: '',
     tests: ['runtime/settler-in-place.test.ts'],
   },
@@ -176,8 +177,8 @@ export const settling = [
     guard:
       'A message whose keeping is refused keeps its lease and is tried again: it was delivered, and must not be run again.',
     file: 'runtime/settle-writer.ts',
-    find: ` || (kind === 'delete' && delivered === 'table')`,
-    replace: '',
+    find: `(kind === 'delete' && delivered === 'table')`,
+    replace: 'false',
     tests: ['runtime/settler-delivered.test.ts'],
   },
   {
@@ -193,10 +194,8 @@ export const settling = [
     name: 'discarded is not delivered',
     guard: 'A message that was given up and discarded is not among the delivered ones.',
     file: 'runtime/settle-statements.ts',
-    find: `    case 'discard':
-      return deleteAcked(names, entries.map(fenceOf))`,
-    replace: `    case 'discard':
-      return deleteAcked(names, entries.map(fenceOf), 'table')`,
+    find: 'deleteAcked(names, entries.map(fenceOf))',
+    replace: `deleteAcked(names, entries.map(fenceOf), { delivered: 'table' })`,
     tests: ['runtime/settle-statements.test.ts'],
   },
   {
@@ -227,10 +226,29 @@ export const settling = [
     titled: 'a message that is quarantined',
   },
   {
+    name: 'fence of what was claimed together',
+    guard: 'Of messages that one claim has taken, only those that it still holds are deleted.',
+    file: 'sql/delete-acked.ts',
+    find: `any($1::text::bigint[])
+   and m.lease_token = $2::text::uuid`,
+    replace: 'any($1::text::bigint[]) and $2::text::uuid is not null',
+    tests: ['tests/integration/settle-statements.test.ts'],
+    titled: 'claimed together',
+  },
+  {
+    name: 'one token for all',
+    guard: 'Messages of several claims are deleted each by its own token.',
+    file: 'sql/delete-acked.ts',
+    find: ' && fences.every(({ token }) => token === first.token)',
+    replace: '',
+    tests: ['tests/integration/settle-statements.test.ts'],
+    titled: 'messages that are deleted are written by the holder of their lease',
+  },
+  {
     name: 'snooze is not counted',
     guard: 'A snoozed message has neither an attempt nor a delivery more.',
     file: 'sql/snooze-messages.ts',
-    find: 'deliveries = m.deliveries - 1',
+    find: 'deliveries = s."deliveriesBefore"',
     replace: 'deliveries = m.deliveries',
     tests: ['tests/integration/settle-statements.test.ts'],
     titled: 'a message that is snoozed',

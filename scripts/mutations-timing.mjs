@@ -3,7 +3,7 @@ export const timing = [
   {
     name: 'conflict, keep',
     guard: 'A second timer of a name that waits is dropped, not an error in the caller’s transaction.',
-    file: 'sql/draft-rows.ts',
+    file: 'sql/on-conflict.ts',
     find: `return \`\${arbiter} do nothing\``,
     replace: `return ''`,
     tests: ['tests/integration/timer-lives.test.ts'],
@@ -12,7 +12,7 @@ export const timing = [
   {
     name: 'conflict, replace',
     guard: 'A timer that replaces another brings its own body.',
-    file: 'sql/draft-rows.ts',
+    file: 'sql/on-conflict.ts',
     find: 'body = excluded.body',
     replace: 'body = m.body',
     tests: ['tests/integration/timer-lives.test.ts'],
@@ -21,7 +21,7 @@ export const timing = [
   {
     name: 'conflict, replace while it runs',
     guard: 'A timer that somebody holds is not replaced: its handler runs with what it was given.',
-    file: 'sql/draft-rows.ts',
+    file: 'sql/on-conflict.ts',
     find: `
    where m.lease_token is null`,
     replace: `
@@ -32,7 +32,7 @@ export const timing = [
   {
     name: 'conflict, replaced for now',
     guard: 'A timer that is replaced by one for now is due: claims have passed its place.',
-    file: 'sql/draft-rows.ts',
+    file: 'sql/on-conflict.ts',
     find: 'due_at = coalesce(excluded.due_at, statement_timestamp())',
     replace: 'due_at = excluded.due_at',
     tests: ['tests/integration/decision-gaps.test.ts'],
@@ -93,9 +93,9 @@ export const timing = [
     name: 'replay that did not land',
     guard: 'A dead letter goes only if its message was inserted.',
     file: 'sql/replay-dead-letter.ts',
-    find: `
+    find: `from replayed where place = 'moved')
      and exists (select from moved)`,
-    replace: '',
+    replace: `from replayed where place = 'moved')`,
     tests: ['tests/integration/replay.test.ts'],
     titled: 'changes nothing while a timer',
   },
@@ -111,8 +111,8 @@ export const timing = [
     name: 'name of a replayed timer',
     guard: 'A quarantined timer is not freed while another of its name waits.',
     file: 'sql/replay-dead-letter.ts',
-    find: 'and t.timer_id = r.timer',
-    replace: 'and false',
+    find: `and (r.is_named or r.lands = 'in_place')`,
+    replace: '',
     tests: ['tests/integration/replay.test.ts'],
     titled: 'changes nothing while a timer',
   },

@@ -44,6 +44,17 @@ export const transacting = [
     tests: ['runtime/transact.test.ts'],
   },
   {
+    name: 'connection of somebody else',
+    guard:
+      'Once the client ends a transaction nothing of ours is sent on its connection, which may be anybody’s by then.',
+    file: 'runtime/transact.ts',
+    find: `      progress.executor = null
+`,
+    replace: '',
+    tests: ['runtime/transact.test.ts'],
+    titled: 'that the client has begun to end',
+  },
+  {
     name: 'doomed, not rolled back',
     guard:
       'Work that goes on after its time finds a transaction that has failed: none of it is committed by itself.',
@@ -108,9 +119,9 @@ export const transacting = [
     name: 'transaction that is not awaited',
     guard: 'A transaction is waited for, though its handler does not wait.',
     file: 'runtime/deliver.ts',
-    find: `    await transactionsOf(members)
-    close()`,
-    replace: '    close()',
+    find: `  if (members.some(hasTransaction)) await transactionsOf(members)
+  closeAll(members)`,
+    replace: '  closeAll(members)',
     tests: delivering,
     titled: 'is waited for',
   },
@@ -216,8 +227,8 @@ export const transacting = [
     name: 'impatient COMMIT',
     guard: 'A timer that is armed in a transaction does not make its COMMIT impatient.',
     file: 'runtime/transact.ts',
-    find: 'if (isArming && progress.fenced !== null) await executor.run(restorePatience(progress.fenced.patience))',
-    replace: 'void isArming',
+    find: 'if (isImpatient && progress.fenced !== null) await executor.run(restorePatience(progress.fenced.patience))',
+    replace: 'void isImpatient',
     tests: perils,
     titled: 'a timer that is armed',
   },

@@ -99,6 +99,14 @@ export const waking = [
     tests: ['runtime/listener.test.ts'],
   },
   {
+    name: 'stop while the word is sent',
+    guard: 'A stop that comes while a word to ourselves is being sent does not wait until it is heard.',
+    file: 'runtime/listener.ts',
+    find: 'if (sent.length === 0 || until.aborted) return',
+    replace: 'if (sent.length === 0) return',
+    tests: ['runtime/listener.test.ts'],
+  },
+  {
     name: 'fallback of a sleeper',
     guard: 'A sleeper that nobody woke looks again, at everything: a notification is only a hint.',
     file: 'runtime/engine.ts',
@@ -115,5 +123,30 @@ export const waking = [
     find: 'served.mayHaveMore ||= isFull',
     replace: 'served.mayHaveMore = isFull',
     tests: ['runtime/board.test.ts'],
+  },
+  {
+    name: 'alarm from when the claim was sent',
+    guard:
+      'The alarm for the next due message counts from when the claim was sent: a slow answer does not make it late.',
+    file: 'runtime/claim-answer.ts',
+    find: 'nextDueAt: localTime(sentAt, row.nextdue)',
+    replace: 'nextDueAt: localTime(answer.receivedAt, row.nextdue)',
+    tests: ['runtime/claimer.test.ts', 'tests/integration/timers.test.ts'],
+  },
+  {
+    name: 'alarm of an ordered queue from when the claim was sent',
+    guard: 'The same in a queue that is in the order of its keys.',
+    file: 'runtime/claim-order.ts',
+    find: 'const nextDueAt = localTime(sentAt, row.nextdue)',
+    replace: 'const nextDueAt = localTime(receivedAt, row.nextdue)',
+    tests: ['runtime/claim-order.test.ts'],
+  },
+  {
+    name: 'alarm that rings early',
+    guard: 'A sleep that the timer ends a little early goes on: a claim before its time finds nothing.',
+    file: 'runtime/sleeper.ts',
+    find: 'while (isNearly(at, clock) && !own.signal.aborted)',
+    replace: 'while (false)',
+    tests: ['runtime/sleeper.test.ts'],
   },
 ]

@@ -3,12 +3,18 @@
 // narrows a slow one, `timeoutMs` is for those that notice by waiting in vain. Files are below packages/postbox/src, unless they begin with tests/.
 import { claiming } from './mutations-claiming.mjs'
 import { deciding } from './mutations-deciding.mjs'
+import { delivering } from './mutations-delivering.mjs'
 import { handling } from './mutations-inbox.mjs'
+import { keeping } from './mutations-kept.mjs'
+import { deciding as decidingKeys } from './mutations-keys.mjs'
 import { leasing } from './mutations-leasing.mjs'
 import { operating } from './mutations-operating.mjs'
 import { operators } from './mutations-operators.mjs'
+import { ordering } from './mutations-order.mjs'
+import { pausing } from './mutations-pausing.mjs'
 import { publishing } from './mutations-publishing.mjs'
 import { settling } from './mutations-settling.mjs'
+import { suspecting } from './mutations-suspects.mjs'
 import { timing } from './mutations-timing.mjs'
 import { transacting } from './mutations-transactions.mjs'
 import { waking } from './mutations-waking.mjs'
@@ -19,8 +25,14 @@ export const areas = [
   { title: 'Publishing', mutations: publishing.map(placed) },
   { title: 'Waking', mutations: waking.map(placed) },
   { title: 'Claiming', mutations: claiming.map(placed) },
+  { title: 'Kept statements', mutations: keeping.map(placed) },
+  { title: 'Ordered queues', mutations: ordering.map(placed) },
+  { title: 'Keys that wait', mutations: decidingKeys.map(placed) },
   { title: 'Leases', mutations: leasing.map(placed) },
+  { title: 'Suspects', mutations: suspecting.map(placed) },
   { title: 'What a delivery comes to', mutations: deciding.map(placed) },
+  { title: 'Signals and time', mutations: delivering.map(placed) },
+  { title: 'Pausing', mutations: pausing.map(placed) },
   { title: 'Settling', mutations: settling.map(placed) },
   { title: 'Timers and dead letters', mutations: timing.map(placed) },
   { title: 'Transactions of handlers', mutations: transacting.map(placed) },

@@ -3,13 +3,16 @@
 // wrong; only stages that read the build are left out when there is none.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { availableParallelism, tmpdir } from 'node:os'
+import { delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findPostgres15 } from './postgres-15.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const reports = mkdtempSync(join(tmpdir(), 'postbox-test-'))
+
+const shownFailures = 10
+const shownLines = 8
 
 const checkStages = [
   { name: 'format', command: 'npm run --silent format:check' },
@@ -25,15 +28,23 @@ const checkStages = [
 
 const buildStage = { name: 'build', command: 'npm run --silent clean && npm run --silent build' }
 
-// Two files at once on two cores: alone, vitest would leave one of them idle.
-const integration = ['--config', 'tests/vitest.config.ts', '--project', 'integration', '--maxWorkers=100%']
+// Three files at once on two cores: much of what they do is to wait, for processes and for leases to end. By itself vitest would leave a core idle.
+const workers = Math.ceil(1.5 * availableParallelism())
+const onPostgres = (project) => [
+  '--config',
+  'tests/vitest.config.ts',
+  '--project',
+  project,
+  `--maxWorkers=${workers}`,
+]
+const integration = onPostgres('integration')
 
 const fullStages = [
   ...checkStages,
   buildStage,
   { name: 'API report', needsBuild: true, command: 'npm run --silent api' },
   { name: 'generated docs', needsBuild: true, command: 'npm run --silent docs -- --check' },
-  { name: 'test harness', vitest: ['--config', 'tests/vitest.config.ts', '--project', 'harness'] },
+  { name: 'test harness', vitest: onPostgres('harness') },
   // POSTGRES_BIN is emptied, so that a setting of the shell cannot turn this into a second run on something else.
   { name: 'integration, PostgreSQL 18', vitest: integration, env: { POSTGRES_BIN: '' } },
   postgres15Stage(),
@@ -51,6 +62,7 @@ for (const stage of process.argv[2] === 'check' ? checkStages : fullStages) {
   results.push(result)
 }
 rmSync(reports, { recursive: true, force: true })
+showFailures()
 summarise()
 
 function postgres15Stage() {
@@ -86,6 +98,7 @@ function run(stage) {
     // A stage may fail without a failing test, e.g. by a lint error: it counts as one, so that a red run never
     // closes with "0 failed".
     failed: isGreen ? counted.failed : Math.max(1, counted.failed),
+    failures: stage.vitest ? failuresOf(stage) : [],
   }
 }
 
@@ -123,8 +136,35 @@ function countTests(stage) {
   return { passed: report.numPassedTests, failed: report.numFailedTests + unloaded, skipped }
 }
 
+/** What failed, shortly: the log of a whole run is long, and often only its end is at hand. */
+function failuresOf(stage) {
+  if (!existsSync(reportOf(stage))) return []
+  return JSON.parse(readFileSync(reportOf(stage), 'utf8')).testResults.flatMap((file) => {
+    const path = relative(root, file.name)
+    const tests = file.assertionResults.filter(({ status }) => status === 'failed')
+    if (file.status === 'failed' && tests.length === 0) return [{ title: path, message: file.message }]
+    return tests.map(({ fullName, failureMessages }) => ({
+      title: `${path} > ${fullName}`,
+      message: failureMessages.join('\n'),
+    }))
+  })
+}
+
 function reportOf(stage) {
   return join(reports, `${stage.name.replace(/\W+/g, '-')}.json`)
+}
+
+function showFailures() {
+  for (const { name, failures = [] } of results) {
+    if (failures.length > 0)
+      console.log(`\n━━ failed: ${name} ${'━'.repeat(Math.max(0, 68 - name.length))}\n`)
+    for (const { title, message } of failures.slice(0, shownFailures)) {
+      console.log(
+        `× ${title}\n${message.split('\n').slice(0, shownLines).join('\n').replaceAll(/^/gm, '    ')}\n`,
+      )
+    }
+    if (failures.length > shownFailures) console.log(`… and ${failures.length - shownFailures} more`)
+  }
 }
 
 function summarise() {

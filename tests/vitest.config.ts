@@ -1,5 +1,7 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { coverage } from './coverage.ts'
+import { LongestFirst } from './support/longest-first.ts'
+import { testLimitMs } from './support/patience.ts'
 
 // Tests import the packages by name and get their TypeScript source, through this condition of their export maps.
 // Setting the list replaces the defaults of Vite, so they are repeated.
@@ -13,19 +15,25 @@ export const fromSource: ViteUserConfig = {
 }
 
 const minutes = 60_000
-const onPostgres = { globalSetup: './support/postgres.ts', testTimeout: 20_000, hookTimeout: 30_000 }
+const patient = { testTimeout: testLimitMs, hookTimeout: testLimitMs }
+const onPostgres = { globalSetup: './support/postgres.ts', ...patient }
 
 export default defineConfig({
   ...fromSource,
   root: import.meta.dirname,
   test: {
     coverage,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
         test: {
           name: 'unit',
-          include: ['../{packages/*,benchmarks}/src/**/*.test.ts', './{architecture,types}/**/*.test.ts'],
+          include: [
+            '../{packages/*,benchmarks}/src/**/*.test.ts',
+            './{architecture,types,ordering}/**/*.test.ts',
+          ],
+          ...patient,
         },
       },
       {
@@ -34,6 +42,8 @@ export default defineConfig({
           name: 'integration',
           include: ['./{integration,conformance,chaos}/**/*.test.ts'],
           ...onPostgres,
+          // Ninety files that import much the same: what one leaves behind in its process is the business of the leak check.
+          isolate: false,
         },
       },
       // The launcher and the support of the tests: apart, so that they run once and not on every version of Postgres.

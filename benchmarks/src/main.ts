@@ -1,5 +1,7 @@
 import { help, readArguments } from './arguments.ts'
+import { runBench } from './bench/run.ts'
 import { runCounters } from './counters/run.ts'
+import { runOrder } from './order/run.ts'
 
 process.exitCode = await main()
 
@@ -14,5 +16,9 @@ async function main(): Promise<number> {
       return 2
     case 'counters':
       return runCounters(wish)
+    case 'order':
+      return runOrder(wish)
+    case 'bench':
+      return runBench(wish)
   }
 }

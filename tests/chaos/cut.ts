@@ -39,7 +39,7 @@ const all: readonly (readonly [FailpointName, Role])[] = failpoints.flatMap((poi
  * But short enough to wait for: a claim whose answer was lost is found again when its lease has ended.
  */
 export const cutsByLease = [
-  { leaseMs: 1_000, cuts: all.filter(([point]) => isRenewal(point)) },
+  { leaseMs: 3_000, cuts: all.filter(([point]) => isRenewal(point)) },
   { leaseMs: 5_000, cuts: all.filter(([point]) => !isRenewal(point)) },
 ]
 
@@ -94,7 +94,7 @@ async function cutBetween(scene: CutScene, { trap, role, ledger }: Staged): Prom
 const statements: Partial<Record<FailpointName, string>> = {
   claim_sent: '%dueFromMs%',
   flush_sent: '%delete from%',
-  renewal_sent: '%for update of o skip locked%',
+  renewal_sent: '%set leased_until%',
 }
 
 /** The worker has sent a statement that the server cannot carry out yet, because the table is locked: there it is held. */

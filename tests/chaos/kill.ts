@@ -71,7 +71,7 @@ export async function killInTransaction(scene: KillScene, { point, nth, random }
 
 function startVictim({ database, programs }: KillScene, trap: Trap): Child {
   // Where leases are renewed they have to be short, and the handlers must not end.
-  const leaseMs = trap.whileRenewing ? 1_000 : 30_000
+  const leaseMs = trap.whileRenewing ? 4_000 : 30_000
   const options = { concurrency, prefetch, leaseMs, pollMs: { min: 20, max: 100 } }
   const { url, schema } = database
   const transacts = transactionPoints.includes(trap.point)

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { createOutbox } from 'postbox'
 import { expect } from 'vitest'
 import type { TestDatabase } from '../support/database.ts'
+import { longWaitLimitMs } from '../support/patience.ts'
 import { eventually } from '../support/signals.ts'
 import type { Random } from './random.ts'
 
@@ -71,7 +72,7 @@ export async function openLedger(database: Books, pool: pg.Pool): Promise<Ledger
       committed.add(id)
       return id
     },
-    untilEmpty: (withinMs = 15_000) => untilEmpty(database, withinMs),
+    untilEmpty: (withinMs = longWaitLimitMs) => untilEmpty(database, withinMs),
     async assertConserved() {
       const deliveries = await database.query<{ id: string; workers: number[] }>(
         'select id::text, array_agg(worker order by deliveries) as workers from delivered group by id',

@@ -22,6 +22,8 @@ beforeEach(async () => {
 const useless = { min: 600_000, max: 600_000 }
 const heartbeatMs = 30_000
 const answerMs = 5_000
+// So long is waited for a connection that carries nothing; one that is only slow answers before.
+const patienceMs = 2_000
 
 interface TestClock extends Clock {
   /** A heartbeat is due. */
@@ -31,7 +33,7 @@ interface TestClock extends Clock {
   readonly isAsleep: boolean
 }
 
-/** Time as it is; but a heartbeat comes when the test says so, and its answer has a fifth of a second. */
+/** Time as it is; but a heartbeat comes when the test says so, and its answer has as long as a statement. */
 function createTestClock(): TestClock {
   const sleeping = new Set<number>()
   let due = new AbortController()
@@ -40,7 +42,7 @@ function createTestClock(): TestClock {
     async sleep(ms, until) {
       sleeping.add(ms)
       if (ms === heartbeatMs) await systemClock.sleep(ms, AbortSignal.any([until, due.signal]))
-      else await systemClock.sleep(ms === answerMs ? 200 : ms, until)
+      else await systemClock.sleep(ms === answerMs ? patienceMs : ms, until)
       sleeping.delete(ms)
     },
     beat() {
@@ -52,7 +54,7 @@ function createTestClock(): TestClock {
     },
     get isAsleep() {
       // Less what has passed since the pace was chosen.
-      return sleeping.has(heartbeatMs) && [...sleeping].some((ms) => ms > useless.max - 1_000)
+      return sleeping.has(heartbeatMs) && [...sleeping].some((ms) => ms > useless.max / 2)
     },
   }
 }
@@ -85,7 +87,7 @@ async function setStage(
     database: { pool: workPool, listen: listenPool },
     schema: database.schema,
     logger: log.add,
-    [Symbol.for('postbox.internals')]: { clock, statementTimeoutMs: 300 },
+    [Symbol.for('postbox.internals')]: { clock, statementTimeoutMs: patienceMs },
   })
   const deliver = async ({ body }: { readonly body: unknown }): Promise<void> => {
     delivered.add(body)
@@ -167,7 +169,7 @@ describe('a connection to work on that carries nothing any more', () => {
   })
 
   test('loses the answer of a claim, whose messages are delivered when its lease has ended', async () => {
-    await using stage = await setStage({ leaseMs: 1_000, pollMs: { min: 20, max: 100 } })
+    await using stage = await setStage({ leaseMs: 2 * patienceMs, pollMs: { min: 20, max: 100 } })
     await eventually(() => stage.clock.isListening, { what: 'the subscriber to listen' })
 
     stage.work.swallow('answers')

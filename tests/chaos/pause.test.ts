@@ -33,7 +33,8 @@ async function startedBy({ pid }: Child): Promise<readonly string[]> {
 
 test('a process that stood still past its leases changes nothing when it goes on, starts nothing of its own, and says so', async () => {
   const ledger = await openLedger(database, pool)
-  await using paused = start(1_000, 1)
+  // Long enough for a slow machine to renew it, and short enough to wait for its end.
+  await using paused = start(4_000, 1)
   await paused.until('ready')
   const first = await ledger.publishOne('runs when the process stands still')
   await paused.until('delivered', ({ id }) => id === first)

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildSync } from 'esbuild'
 import { afterAll, beforeAll, expect } from 'vitest'
+import type { ConsumerOrder } from '../ordering/consumer-order.ts'
 import { type Collector, collector, type WaitOptions } from '../support/signals.ts'
 import type { Command, Report, WorkerOrder } from './protocol.ts'
 
@@ -43,6 +44,7 @@ export interface StartOptions {
 export interface Programs {
   worker(order: Partial<WorkerOrder> & Pick<WorkerOrder, 'url' | 'schema'>, options?: StartOptions): Child
   publisher(order: { readonly url: string; readonly schema: string }): Child
+  consumer(order: Omit<ConsumerOrder, 'name'>): Child
 }
 
 const standard: Omit<WorkerOrder, 'url' | 'schema' | 'name'> = {
@@ -80,6 +82,7 @@ export function usePrograms({ postbox }: ProgramOptions = {}): Programs {
     worker: (order, options = {}) =>
       start('worker-process.mjs', { ...standard, name: name(), ...order }, options),
     publisher: (order) => start('publisher-process.mjs', { ...order, name: name() }, {}),
+    consumer: (order) => start('consumer-process.mjs', { ...order, name: name() }, {}),
   }
 }
 
@@ -97,9 +100,12 @@ export async function expectEnd(child: Child): Promise<void> {
   expect(await child.ended).toEqual({ code: 0, signal: null, output: '' })
 }
 
+const programs = ['worker-process.ts', 'publisher-process.ts', '../ordering/consumer-process.ts']
+
 function bundle(folder: string, postbox: string | undefined): void {
   buildSync({
-    entryPoints: ['worker-process.ts', 'publisher-process.ts'].map((file) => join(import.meta.dirname, file)),
+    entryPoints: programs.map((file) => join(import.meta.dirname, file)),
+    entryNames: '[name]',
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,

@@ -49,6 +49,10 @@ export interface WorkerOrder {
   readonly waits: boolean
   /** Its handlers record their delivery in the transaction that ends their message. */
   readonly transacts: boolean
+  /** Its handlers record when they begin and when they end, and one of a message with `killingBody` kills its process. */
+  readonly isMortal?: boolean
+  /** They take so many messages at once. Absent: one. */
+  readonly batchSize?: number
   readonly trap: Trap | null
   /** No sleep is longer: what breaks again and again is otherwise tried ever later. Absent: as long as they are. */
   readonly longestSleepMs?: number
@@ -94,5 +98,8 @@ export interface Published {
 
 /** A message with this body is not finished before the worker is told so. */
 export const waitingBody = 'wait'
+
+/** A message with this body kills the process of a worker that is mortal. */
+export const killingBody = 'kill'
 
 export const wakeQueues = ['orders', 'emails', 'invoices'] as const

@@ -27,5 +27,5 @@ export async function sessionsOf(database: TestDatabase, name: string): Promise<
 
 /** Ends the backend, as an administrator or a fail-over would. Resolves when the server says that it is being done. */
 export async function terminate(database: TestDatabase, pid: number): Promise<void> {
-  await database.query('select pg_terminate_backend($1, 5000)', [pid])
+  await database.query('select pg_terminate_backend($1, 30000)', [pid])
 }

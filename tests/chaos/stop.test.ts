@@ -23,7 +23,8 @@ beforeEach(async () => {
 
 const concurrency = 50
 const prefetch = 200
-const published = 5_000
+// More than are handled before the word to end arrives, however late that is sent.
+const published = 20_000
 
 async function publishThousands(): Promise<void> {
   const outbox = createOutbox({ database: pool, schema: database.schema })

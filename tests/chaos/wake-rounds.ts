@@ -26,7 +26,6 @@ export interface WakeCounts {
 
 // Polling is of no use: a message that nobody announces is not delivered within the time of a test.
 export const pollMs = { min: 600_000, max: 600_000 }
-const lostAfterMs = 10_000
 
 /**
  * Each round is a few random transactions at a random moment of the sleepers' way to sleep. The next begins when all that was committed
@@ -94,7 +93,7 @@ function createTally(): Tally {
         if (missing().length === 0) all.add(true)
       }
       look()
-      await all.take(1, { withinMs: lostAfterMs })
+      await all.take(1)
       expect(rolledBack.filter((id) => delivered.has(id))).toEqual([])
       for (const id of committed) delivered.delete(id)
     },

@@ -3,6 +3,7 @@ import { createOutbox } from 'postbox'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { useDatabase } from '../support/database.ts'
+import { longTestLimitMs } from '../support/patience.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 import { createDeliveredTable } from './ledger.ts'
 import { usePrograms } from './processes.ts'
@@ -97,14 +98,18 @@ async function somebodySleeps(): Promise<boolean> {
   return rows.length > 0
 }
 
-test('in 300 rounds of random transactions no sleeper misses a message, though some publishers say nothing', async () => {
-  const { delivered, announceable, announced } = await publishToSleepers(
-    { database, programs },
-    { rounds: 300, seed: 20_251 },
-  )
+test(
+  'in 100 rounds of random transactions no sleeper misses a message, though some publishers say nothing',
+  async () => {
+    const { delivered, announceable, announced } = await publishToSleepers(
+      { database, programs },
+      { rounds: 100, seed: 20_251 },
+    )
 
-  expect(delivered).toBeGreaterThan(300)
-  // Else nothing was tried: some publishers must have been quiet, and some not.
-  expect(announced).toBeGreaterThan(0)
-  expect(announceable - announced).toBeGreaterThan(30)
-}, 60_000)
+    expect(delivered).toBeGreaterThan(100)
+    // Else nothing was tried: some publishers must have been quiet, and some not.
+    expect(announced).toBeGreaterThan(0)
+    expect(announceable - announced).toBeGreaterThan(10)
+  },
+  longTestLimitMs,
+)

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { type Context, createOutbox, type LogEntry, type Message, shutdownSignal } from 'postbox'
 import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { followCommands, readOrder, report } from './child.ts'
-import { type Command, type WorkerOrder, waitingBody } from './protocol.ts'
+import { type Command, killingBody, type WorkerOrder, waitingBody } from './protocol.ts'
 import { createTraps } from './traps.ts'
 
 const order = readOrder<WorkerOrder>()
@@ -28,8 +28,12 @@ const outbox = createOutbox({
   logger: log,
   [Symbol.for('postbox.internals')]: { failpoint: traps, clock: { now: systemClock.now, sleep } },
 })
-for (const queue of order.queues)
-  outbox.subscribe(queue, order.transacts ? deliverOnce : deliver, order.options)
+const handler = order.isMortal ? liveOrDie : order.transacts ? deliverOnce : deliver
+for (const queue of order.queues) {
+  if (order.batchSize === undefined) outbox.subscribe(queue, handler, order.options)
+  else
+    outbox.subscribeBatch(queue, liveOrDieTogether, { ...order.options, size: order.batchSize, maxWaitMs: 5 })
+}
 
 const channel = followCommands(follow)
 const shutdown = shutdownSignal('SIGTERM')
@@ -42,6 +46,25 @@ channel.leave()
 async function deliverOnce(message: Message, { transaction }: Context): Promise<void> {
   await transaction((tx) => record(tx as pg.PoolClient, message))
   report({ kind: 'delivered', id: message.id })
+}
+
+function liveOrDie(message: Message): Promise<void> {
+  return liveOrDieTogether([message])
+}
+
+/** Whoever dies takes those with him that have begun and not ended. */
+async function liveOrDieTogether(messages: readonly Message[]): Promise<void> {
+  const ids = messages.map(({ id }) => id)
+  await records.query('insert into runs (id, worker) select id, $2 from unnest($1::uuid[]) as id', [
+    ids,
+    process.pid,
+  ])
+  if (messages.some(({ body }) => body === killingBody)) process.kill(process.pid, 'SIGKILL')
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  await records.query('update runs set has_ended = true where id = any($1::uuid[]) and worker = $2', [
+    ids,
+    process.pid,
+  ])
 }
 
 async function record(client: pg.Pool | pg.PoolClient, { id, deliveries }: Message): Promise<void> {

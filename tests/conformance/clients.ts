@@ -1,7 +1,7 @@
-import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
 import type { OwnHandle } from 'postbox'
 import postgres from 'postgres'
+import { openPGlite } from '../support/pglite.ts'
 
 /** Work inside a transaction of some client; `run` is the client's own way to send SQL on it. */
 export interface Inside {
@@ -154,7 +154,7 @@ export function postgresJs(url: string, { hostile }: { readonly hostile: boolean
 }
 
 export async function pglite(): Promise<ClientUnderTest> {
-  const db = await PGlite.create()
+  const db = await openPGlite()
   const sent: string[] = []
   type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
   const inside = (tx: Tx): Inside => ({

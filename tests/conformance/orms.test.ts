@@ -96,7 +96,7 @@ describe('in the process', () => {
   beforeAll(async () => {
     drizzle = await drizzlePGlite()
     inProcess = await pglite()
-  }, 60_000)
+  })
 
   afterAll(async () => {
     await drizzle.close()

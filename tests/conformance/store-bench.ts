@@ -2,6 +2,7 @@
 import { afterEach, beforeEach } from 'vitest'
 import type { Executor } from '../../packages/postbox/src/adapters/executor.ts'
 import type { Draft } from '../../packages/postbox/src/core/message.ts'
+import { deliveriesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { type Burial, buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
 import {
@@ -11,10 +12,11 @@ import {
   type MessageRow,
   type QueueRow,
 } from '../../packages/postbox/src/sql/claim-messages.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
-import { type InsertedRow, insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
+import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
+import type { InsertedRow } from '../../packages/postbox/src/sql/insert-plain.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
+import type { Release } from '../../packages/postbox/src/sql/release-leases.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { draftOf } from '../support/settle-bench.ts'
 import { inSteps, type StoredDeadLetter, type StoredMessage } from '../support/store-snapshot.ts'
@@ -34,7 +36,7 @@ export interface StoreBench {
   /** Of queue `orders`, all that is free. */
   claim(given?: Claiming): Promise<Claimed>
   /** Publishes and claims: so many, or one for each draft. */
-  hold(given?: number | readonly Partial<Draft>[]): Promise<readonly Fence[]>
+  hold(given?: number | readonly Partial<Draft>[]): Promise<readonly Release[]>
   /** Publishes, claims and buries one, in either place, as a run that failed for the first time. */
   die(given?: Partial<Draft>, burial?: Dying): Promise<string>
   /** Moves what was claimed to the dead letters, with one statement: all of them failed at the same moment. */
@@ -56,7 +58,7 @@ export interface Claimed {
   /** By seq. */
   readonly messages: readonly MessageRow[]
   readonly seqs: readonly string[]
-  readonly fences: readonly Fence[]
+  readonly fences: readonly Release[]
 }
 
 export interface Dying extends Partial<Burial> {
@@ -135,7 +137,7 @@ function claimedOf(rows: readonly ClaimRow[], as: string): Claimed {
     queue: rows.find((row) => row.kind === 'queue')!,
     messages,
     seqs: seqsOf(messages),
-    fences: messages.map(({ seq }) => ({ seq, token: as })),
+    fences: messages.map((row) => ({ seq: row.seq, token: as, deliveriesBefore: deliveriesOf(row) - 1 })),
   }
 }
 

@@ -25,12 +25,12 @@ export function describeDelivered(bench: StoreBench): void {
   const deliver = async (given: Parameters<StoreBench['publish']>[0]): Promise<void> => {
     await bench.publish(given)
     const { fences } = await bench.claim({ queue: given?.queue ?? 'orders' })
-    await bench.run(deleteAcked(bench.names, fences, 'table'))
+    await bench.run(deleteAcked(bench.names, fences, { delivered: 'table' }))
   }
 
   describe.each(['plain', 'with follow-ons'])('an acknowledgement, %s', (how) => {
     const acknowledge = (fences: readonly { readonly seq: string; readonly token: string }[]) => {
-      if (how === 'plain') return bench.run(deleteAcked(bench.names, fences, 'table'))
+      if (how === 'plain') return bench.run(deleteAcked(bench.names, fences, { delivered: 'table' }))
       const settled = fences.map((fence) => ({ ...fence, followOns: [draftOf({ queue: 'mails' })] }))
       return bench.run(deleteWithFollowOns(bench.names, { settled, wake: 'always', delivered: 'table' }))
     }
@@ -77,7 +77,7 @@ export function describeDelivered(bench: StoreBench): void {
       const fences = await bench.hold(1)
       const undo = new Error('undo')
       const work = bench.store.database.transaction(async (tx) => {
-        await tx.run(deleteAcked(bench.names, fences, 'table'))
+        await tx.run(deleteAcked(bench.names, fences, { delivered: 'table' }))
         throw undo
       })
 
@@ -96,7 +96,7 @@ export function describeDelivered(bench: StoreBench): void {
     const id = await bench.die({}, { error: 'first life' })
     const replay = { id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'always' } as const
     await bench.run(replayDeadLetter(bench.names, replay))
-    await bench.run(deleteAcked(bench.names, (await bench.claim()).fences, 'table'))
+    await bench.run(deleteAcked(bench.names, (await bench.claim()).fences, { delivered: 'table' }))
 
     const [row] = await list()
     expect(historyFrom(row!.history)).toMatchObject({ cycles: [{ error: 'first life', replayedBy: 'me' }] })
@@ -135,7 +135,9 @@ export function describeDelivered(bench: StoreBench): void {
     await deliver({ key: 'a' })
     await bench.store.advance(minute)
     await bench.run(
-      deleteAcked(bench.names, await bench.hold(['b', 'c', 'd'].map((key) => ({ key }))), 'table'),
+      deleteAcked(bench.names, await bench.hold(['b', 'c', 'd'].map((key) => ({ key }))), {
+        delivered: 'table',
+      }),
     )
     await bench.store.advance(minute)
     await deliver({ key: 'e' })
@@ -181,7 +183,7 @@ export function describeDelivered(bench: StoreBench): void {
 
   if (bench.kind.hasSessions)
     test('a purge steps over what another purges', async () => {
-      await bench.run(deleteAcked(bench.names, await bench.hold(3), 'table'))
+      await bench.run(deleteAcked(bench.names, await bench.hold(3), { delivered: 'table' }))
       const other = await bench.store.begin()
       await other.run(purgeDelivered(bench.names, { olderThanMs: 0, limit: 2 }))
 

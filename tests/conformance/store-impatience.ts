@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
 import { extendLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { type Release, releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
@@ -17,8 +16,8 @@ export function describeImpatience(bench: StoreBench): void {
   const arm = (tx: StoreTransaction) => bench.publish({ ...daily, key: 'first' }, tx)
   const cancel = (tx: StoreTransaction) => bench.cancel('daily', { on: tx })
 
-  type Settle = (fences: readonly Fence[], takeNames?: boolean) => Statement<{ readonly seq: string }>
-  const withAll = <T>(fences: readonly Fence[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
+  type Settle = (fences: readonly Release[], takeNames?: boolean) => Statement<{ readonly seq: string }>
+  const withAll = <T>(fences: readonly Release[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
   const puttingBack: readonly (readonly [string, Settle])[] = [
     [
       'retried',

@@ -56,7 +56,7 @@ export function describeOperationWaits(bench: StoreBench): void {
     test('a replay of it waits for somebody who discards it, and finds it gone', async () => {
       const id = await bench.die({}, { place })
       const tx = await bench.store.begin()
-      await tx.run(discardDeadLetter(bench.names, { id, by, operation: nowhere }))
+      await tx.run(discardDeadLetter(bench.names, { id, by, operation: nowhere, wake: 'always' }))
 
       const replay = bench.run(replaying(id))
       await bench.store.untilWaiting()

@@ -144,7 +144,9 @@ export function describeOutbox(bench: StoreBench): void {
       ready: exactly(0),
       leased: exactly(0),
       scheduled: exactly(0),
+      parked: exactly(0),
       oldestReadyMs: null,
+      paused: null,
     })
     expect(pending.map(({ inFlight, deliveries }) => [inFlight, deliveries])).toEqual([
       [true, 1],

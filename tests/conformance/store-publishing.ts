@@ -3,6 +3,7 @@ import type { Draft } from '../../packages/postbox/src/core/message.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
 import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
 import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { eachRow } from '../../packages/postbox/src/sql/insert-plain.ts'
 import { markTransaction, readMark } from '../../packages/postbox/src/sql/mark-transaction.ts'
 import { peekPending } from '../../packages/postbox/src/sql/peek-pending.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
@@ -12,7 +13,14 @@ import { decoded, inMinutes, minute, minutesBetween, type StoreBench, seqsOf } f
 const always = { wake: 'always', mark: null } as const
 const unlived = {
   ...{ attempts: 0, deliveries: 0, createdAt: 0, firstAttemptAt: null, lastAttemptAt: null },
-  ...{ leaseToken: null, leasedUntil: null, firedTimerId: null },
+  ...{
+    leaseToken: null,
+    leasedUntil: null,
+    firedTimerId: null,
+    laterKey: null,
+    parkedAt: null,
+    afterDead: null,
+  },
   ...{ failedAt: null, failureReason: null, lastError: null, failureHistory: null },
 }
 
@@ -97,8 +105,8 @@ export function describePublishing(bench: StoreBench): void {
     await bench.publish()
     const drafts = Array.from({ length: 20 }, () => draftOf())
 
-    const written = await bench.run(
-      insertMessages(bench.names, { queue: 'orders', drafts, conflict: 'none' }, always),
+    const written = eachRow(
+      await bench.run(insertMessages(bench.names, { queue: 'orders', drafts, conflict: 'none' }, always)),
     )
 
     const bySeq = written.toSorted((a, b) => Number(a.seq) - Number(b.seq))

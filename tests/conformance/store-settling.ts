@@ -2,19 +2,18 @@ import { describe, expect, test } from 'vitest'
 import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import { findBuried } from '../../packages/postbox/src/sql/find-buried.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { type Release, releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { draftOf, otherToken } from '../support/settle-bench.ts'
 import { inMinutes, minute, type StoreBench, seqsOf, token } from './store-bench.ts'
 
-type Settle = (fences: readonly Fence[]) => Statement<{ readonly seq: string }>
+type Settle = (fences: readonly Release[]) => Statement<{ readonly seq: string }>
 
-const withAll = <T>(fences: readonly Fence[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
+const withAll = <T>(fences: readonly Release[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
 const burial = { reason: 'rejected', error: 'bad', attempts: 1 }
 
 /** Every statement that settles, by what becomes of a message. */
@@ -32,7 +31,7 @@ function settlingOf(bench: StoreBench): readonly (readonly [string, Settle])[] {
     ...(['delete', 'table'] as const).flatMap((delivered): (readonly [string, Settle])[] => {
       const how = delivered === 'table' ? ' and kept' : ''
       return [
-        [`acknowledged${how}`, (fences) => deleteAcked(bench.names, fences, delivered)],
+        [`acknowledged${how}`, (fences) => deleteAcked(bench.names, fences, { delivered })],
         [
           `acknowledged${how}, with follow-ons`,
           (fences) => {
@@ -107,7 +106,7 @@ export function describeSettling(bench: StoreBench): void {
   })
 
   describe('a message that is retried', () => {
-    const retry = (fences: readonly Fence[], given: { delayMs?: number; error?: string | null } = {}) =>
+    const retry = (fences: readonly Release[], given: { delayMs?: number; error?: string | null } = {}) =>
       bench.run(
         rescheduleRetried(bench.names, withAll(fences, { delayMs: minute, error: 'bad', ...given }), true),
       )
@@ -144,9 +143,9 @@ export function describeSettling(bench: StoreBench): void {
     await bench.run(rescheduleRetried(bench.names, [{ ...fences[0]!, delayMs: 0, error: 'bad' }], true))
     const before = await bench.rows()
     await bench.store.advance(1)
-    await bench.claim()
+    const [again] = (await bench.claim()).fences
 
-    await bench.run(snoozeMessages(bench.names, [{ ...fences[0]!, delayMs: 5 * minute }], true))
+    await bench.run(snoozeMessages(bench.names, [{ ...again!, delayMs: 5 * minute }], true))
 
     expect(await bench.rows()).toEqual([{ ...before[0]!, dueAt: 5 }])
     expect(before).toMatchObject([{ ...free, attempts: 1, deliveries: 1, lastError: 'bad' }])
@@ -222,11 +221,13 @@ export function describeSettling(bench: StoreBench): void {
           key: 'k',
           timerId: null,
           firedTimerId: 't',
+          ...{ laterKey: null, parkedAt: null, afterDead: null },
           body: 'AP8=',
         },
         ...{ headers: { a: 'b' }, generation: 7, deliveries: 1, createdAt: 0, failureHistory: null },
         ...{ attempts: 1, firstAttemptAt: 0, lastAttemptAt: 0, ...free, dueAt: Number.POSITIVE_INFINITY },
         ...{ failedAt: 0, failureReason: 'rejected', lastError: 'bad' },
+        ...{ laterKey: null, parkedAt: null, afterDead: null },
       },
     ])
   })
@@ -236,7 +237,7 @@ export function describeSettling(bench: StoreBench): void {
     const found = async () => [...(await bench.dead()), ...(await bench.rows())]
 
     /** Failed once, four minutes ago, and claimed again. */
-    const failedBefore = async (): Promise<readonly Fence[]> => {
+    const failedBefore = async (): Promise<readonly Release[]> => {
       const fences = await bench.hold()
       await bench.run(rescheduleRetried(bench.names, withAll(fences, { delayMs: 0, error: 'before' }), true))
       await bench.store.advance(4 * minute)

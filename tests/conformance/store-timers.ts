@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Draft } from '../../packages/postbox/src/core/message.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { eachRow } from '../../packages/postbox/src/sql/insert-plain.ts'
+import { type Release, releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
@@ -13,10 +13,10 @@ import { inMinutes, minute, type StoreBench } from './store-bench.ts'
 const daily = { timerId: 'daily' }
 const replacing = { ...daily, conflict: 'replace' } as const
 
-type PutBack = (fences: readonly Fence[], takeNames?: boolean) => Statement<{ readonly seq: string }>
+type PutBack = (fences: readonly Release[], takeNames?: boolean) => Statement<{ readonly seq: string }>
 
 function puttingBackOf(bench: StoreBench): readonly (readonly [string, PutBack])[] {
-  const withAll = <T>(fences: readonly Fence[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
+  const withAll = <T>(fences: readonly Release[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
   return [
     [
       'retried',
@@ -50,7 +50,9 @@ export function describeTimers(bench: StoreBench): void {
     const drafts = ['a', 'b', 'a', 'c'].map((timerId) => draftOf({ timerId }))
     const batch = { queue: 'orders', drafts: [...drafts, draftOf()], conflict: 'keep' } as const
 
-    const written = await bench.run(insertMessages(bench.names, batch, { wake: 'always', mark: null }))
+    const written = eachRow(
+      await bench.run(insertMessages(bench.names, batch, { wake: 'always', mark: null })),
+    )
 
     const expected = [drafts[0], drafts[3], batch.drafts[4]].map((draft) => draft!.id)
     expect(written.map(({ id }) => id).toSorted()).toEqual(expected.toSorted())
@@ -74,6 +76,7 @@ export function describeTimers(bench: StoreBench): void {
     expect(await bench.rows()).toEqual([
       {
         ...{ seq: '1', id: draft.id, queue: 'orders', key: 'new', timerId: 'daily', firedTimerId: null },
+        ...{ laterKey: null, parkedAt: null, afterDead: null },
         ...{
           body: Buffer.from('new').toString('base64'),
           headers: null,
@@ -150,7 +153,7 @@ export function describeTimers(bench: StoreBench): void {
     await bench.store.advance(2 * minute)
 
     expect((await bench.claim({ token: otherToken })).messages).toMatchObject([
-      { timer: 'daily', deliveries: '2' },
+      { timer: 'daily', deliveries: '1', suspect: 'true' },
     ])
     expect(await namesOf()).toEqual([[null, 'daily']])
   })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { eachRow } from '../../packages/postbox/src/sql/insert-plain.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import { draftOf, stateOf } from '../support/settle-bench.ts'
 import type { StoreTransaction } from '../support/stores.ts'
@@ -100,7 +101,7 @@ export function describeWaits(bench: StoreBench): void {
       const batch = { queue: 'orders', drafts, conflict: 'keep' } as const
       const send = () => bench.run(insertMessages(bench.names, batch, { wake: 'always', mark: null }))
 
-      expect(await waitingFor(arm, 'commit', send)).toHaveLength(2)
+      expect(eachRow(await waitingFor(arm, 'commit', send))).toHaveLength(2)
       expect((await bench.rows()).map(({ timerId }) => timerId)).toEqual(['daily', 'other', null])
     })
 

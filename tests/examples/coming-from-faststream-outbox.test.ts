@@ -4,8 +4,8 @@ import { expectShown, npmIn } from './guide.ts'
 
 const example = 'coming-from-faststream-outbox'
 
-test('the examples of the page pass, from the built package', () => {
-  const { status, output } = npmIn(example, 'test')
+test('the examples of the page pass, from the built package', async () => {
+  const { status, output } = await npmIn(example, 'test')
   expect(output).toMatch(/Tests +8 passed/)
   expect(status, output).toBe(0)
 })

@@ -4,9 +4,9 @@ import { expectShown, npmIn } from './guide.ts'
 
 const example = 'dead-letters'
 
-test('the examples of the page pass, in both places where dead letters may lie', () => {
-  const { status, output } = npmIn(example, 'test')
-  expect(output).toMatch(/Tests +22 passed/)
+test('the examples of the page pass, in both places where dead letters may lie', async () => {
+  const { status, output } = await npmIn(example, 'test')
+  expect(output).toMatch(/Tests +24 passed/)
   expect(status, output).toBe(0)
 })
 

@@ -1,8 +1,8 @@
 // A guide shows the files of an example, which are run as their reader would run them.
-import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { runCommand } from '../support/run-command.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 
@@ -12,10 +12,10 @@ export interface Run {
 }
 
 /** A command of npm, in the folder of an example. */
-export function npmIn(example: string, ...args: readonly string[]): Run {
+export async function npmIn(example: string, ...args: readonly string[]): Promise<Run> {
   const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
   const cwd = join(repository, 'examples', example)
-  const { status, stdout, stderr } = spawnSync('npm', args, { cwd, env, encoding: 'utf8' })
+  const { status, stdout, stderr } = await runCommand('npm', { args, cwd, env })
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters
   return { status, output: `${stdout}${stderr}`.replaceAll(/\u001b\[\d+m/g, '') }
 }

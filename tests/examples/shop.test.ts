@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { failedChecks, isRow, lastRow, readOperation, readVerdict, rowsOf } from './shop-output.ts'
 import { startShop } from './shop-process.ts'
 
-describe('a run', () => {
+// Each run has a folder and a server of its own: several go on at once.
+describe.concurrent('a run', () => {
   test('ends by itself after --for, with a verdict over rows of every kind and exit code 0', async () => {
     await using shop = await startShop(['--for', '2s'])
 
@@ -76,7 +77,7 @@ describe('a run', () => {
   })
 })
 
-describe('the verdict', () => {
+describe.concurrent('the verdict', () => {
   test('says no, and the exit code is 1, when a shipment is lost', async () => {
     await using shop = await startShop(['--for', '1s'], { SHOP_SABOTAGE: 'lose-shipment' })
 
@@ -116,7 +117,7 @@ describe('the verdict', () => {
   })
 })
 
-describe('a signal', () => {
+describe.concurrent('a signal', () => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     test(`${signal} closes the shop: all is delivered, the verdict printed, the server and its data gone`, async () => {
       await using shop = await startShop(['--for', '1m'])
@@ -135,7 +136,7 @@ describe('a signal', () => {
   }
 })
 
-describe('with DATABASE_URL', () => {
+describe.concurrent('with DATABASE_URL', () => {
   test('the schema is dropped at the end', async () => {
     await using postgres = await startPostgres()
     await using shop = await startShop(['--for', '1s'], { DATABASE_URL: postgres.url })
@@ -182,7 +183,7 @@ describe('with DATABASE_URL', () => {
   })
 })
 
-describe('arguments', () => {
+describe.concurrent('arguments', () => {
   test.each([
     [['--fro', '10s'], /^Unknown option '--fro'\./],
     [['--for'], /^expected `--for` to be followed by a duration such as 500ms, 10s or 1m/],

@@ -60,6 +60,7 @@ const lease = (letter: string, claim = 1): Lease => ({
   id: idOf(1),
   token: tokenOf(letter, claim),
   attempts: 0,
+  deliveriesBefore: 0,
 })
 const row: MessageRow = {
   seq: '1',
@@ -73,13 +74,18 @@ const row: MessageRow = {
   due: 'fresh',
   isFailed: false,
   cycles: 0,
+  key: null,
+  laterKey: null,
+  isParked: false,
 }
 const letter: DeadRow = { id: idOf(1), timer: null, attempts: 1, deliveries: 1, cycles: 0 }
-const only = (given: Partial<Snapshot>): Snapshot => ({ messages: [], dead: [], effects: [], ...given })
+const empty: Snapshot = { messages: [], dead: [], effects: [], pausedBy: null }
+const only = (given: Partial<Snapshot>): Snapshot => ({ ...empty, ...given })
 const waiting = only({ messages: [row] })
 const timer = only({ messages: [{ ...row, timer: 't', due: 'due' }] })
 const claimed: Told = { kind: 'claimed', lease: lease('A'), deliveries: 1, keepsName: false }
 const by = (who: string, ending: Ending): Told => ({ kind: 'written', lease: lease(who), ending })
+const pausedBy = (who: string): Told => ({ kind: 'paused', by: who, isDone: true })
 const acked: Ending = { kind: 'acked', followOns: [] }
 
 /** The promise that is broken when this was told, by sessions that were alone; null: none. */
@@ -142,6 +148,12 @@ describe('the books find out that', () => {
       only({ dead: [letter] }),
       [{ kind: 'not replayed', id: idOf(1), because: 'timer_conflict' }],
     ],
+    ['nothing is claimed of a paused queue', waiting, [pausedBy('A'), claimed]],
+    ['who pauses first stays recorded', waiting, [pausedBy('A'), pausedBy('B')]],
+    ['who pauses first stays recorded', waiting, [pausedBy('A')], { ...waiting, pausedBy: 'B' }],
+    ['what is not paused can be paused', waiting, [{ kind: 'paused', by: 'A', isDone: false }]],
+    ['what is paused is resumed once', waiting, [{ kind: 'resumed', by: 'A', isDone: true }]],
+    ['what is paused can be resumed', waiting, [pausedBy('A'), { kind: 'resumed', by: 'B', isDone: false }]],
     ['no step fails', waiting, [{ kind: 'failed', sqlState: '23505', message: 'taken' }]],
     ['no message is lost', waiting, [], only({})],
     ['a message is in one place', waiting, [], only({ messages: [row], dead: [letter] })],

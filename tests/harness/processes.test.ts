@@ -21,7 +21,6 @@ const ordinaryUser = process.getuid?.() === 0 ? { uid: 1000 } : {}
 function gone(server: Server): Promise<unknown> {
   return eventually(async () => !isRunning(server.pid) && !(await exists(server.dataDirectory)), {
     what: `PostgreSQL (pid ${server.pid}) and ${server.dataDirectory} to be gone`,
-    withinMs: 15_000,
   })
 }
 

@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
-import { refuseLeaks, type Surveyed, survey } from '../support/leaks.ts'
+import { prepareSurveys, refuseLeaks, type Surveyed, survey } from '../support/leaks.ts'
+import { waitLimitMs } from '../support/patience.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 
 const database = useDatabase()
@@ -50,6 +51,7 @@ describe('the leak check', () => {
   beforeAll(async () => {
     const guard = new pg.Client({ connectionString: inject('postgresUrl') })
     await guard.connect()
+    await prepareSurveys(guard)
     surveyed = { guard, schema: database.schema, applicationName: database.applicationName }
     return () => guard.end()
   })
@@ -73,7 +75,7 @@ describe('the leak check', () => {
       const client = await database.client()
       await client.end()
       return async () => {}
-    }, 2_000)
+    }, waitLimitMs)
 
     expect(failure).toBe('no failure')
   })
@@ -152,7 +154,7 @@ describe('a run of tests that leak', () => {
 
   beforeAll(async () => {
     results = await runLeakyTests()
-  }, 60_000)
+  })
 
   async function runLeakyTests(): Promise<Result[]> {
     const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')

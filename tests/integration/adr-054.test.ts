@@ -143,7 +143,10 @@ test('D5: a replay keeps the id, takes the cycle into the history, clears it and
   const { id } = await old.publishNow('orders', 1, { headers: { 'idempotency-key': 'order-1' } })
   await old.drain()
 
-  expect(await old.deadLetters.replay(id, { by: 'sql-direct', generation: 2 })).toEqual({ replayed: true })
+  expect(await old.deadLetters.replay(id, { by: 'sql-direct', generation: 2 })).toEqual({
+    replayed: true,
+    lands: 'anywhere',
+  })
 
   expect(await messages()).toMatchObject([
     {

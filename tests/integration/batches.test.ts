@@ -41,7 +41,7 @@ describe('a handler of batches', () => {
   test('waits for a batch to fill, and no longer than it may', async () => {
     const outbox = outboxOf()
     const batches = collector<unknown[]>('batches')
-    outbox.subscribeBatch('orders', (got) => batches.add(bodiesOf(got)), { size: 3, maxWaitMs: 100 })
+    outbox.subscribeBatch('orders', (got) => batches.add(bodiesOf(got)), { size: 3, maxWaitMs: 3_000 })
     await using _running = await outbox.start()
     await publish(outbox, [1])
     await outbox.told.events.find((event) => event.kind === 'claimed' && event.count === 1)

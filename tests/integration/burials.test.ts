@@ -60,7 +60,8 @@ describe('a burial that cannot be written, because', () => {
     '%s: the row stays, is quarantined and told, its handler is not run again, and its neighbours go on',
     async ([, breakage, mend]) => {
       let poisonRuns = 0
-      const outbox = outboxOf(hasty as OutboxOptions)
+      const clock = fakeClock()
+      const outbox = outboxOf({ [Symbol.for('postbox.internals')]: { clock } } as OutboxOptions)
       outbox.subscribe(
         'orders',
         ({ body }) => {
@@ -79,6 +80,11 @@ describe('a burial that cannot be written, because', () => {
         await inTransaction(bench.pool(), (tx) => outbox.publishMany(tx, 'orders', good))
         await outbox.told.take('acked', 30)
         expect(outbox.told.of('dead')).toEqual([])
+        clock.advance(1_000)
+        await outbox.told.take('settle_failed', 2)
+        clock.advance(2_000)
+        await outbox.told.take('settle_failed', 3)
+        clock.advance(0)
         await outbox.told.first('dlq_written')
       })
 
@@ -143,7 +149,7 @@ test('a quarantined message is listed among the dead letters, and can be replaye
   expect(items).toMatchObject([
     { body: 'poison', reason: 'retry_terminal', error: 'Error: poison', isQuarantined: true },
   ])
-  expect(answer).toEqual({ replayed: true })
+  expect(answer).toEqual({ replayed: true, lands: 'anywhere' })
   expect(await messages()).toEqual([])
 })
 

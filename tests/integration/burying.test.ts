@@ -66,7 +66,7 @@ describe('a burial', () => {
         error: 'Error: no',
         thrown: new Error('no'),
       } as const
-      return settler.settle(burial, { maxBatch: 1_000, durationMs: 1 })
+      return new Promise((done) => settler.settle(burial, { maxBatch: 1_000, durationMs: 1 }, done))
     }
     return { leases, bury, settler, statements, told }
   }

@@ -7,6 +7,7 @@ import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { extendLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
 import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { useDatabase } from '../support/database.ts'
+import { longTestLimitMs, longWaitLimitMs } from '../support/patience.ts'
 import {
   fencesOf,
   fill,
@@ -35,9 +36,6 @@ beforeEach(({ onTestFinished }) => {
     await database.query('truncate outbox restart identity')
   })
 })
-
-// Some thousand statements one after the other: a busy machine may take longer than for other tests.
-const longTestMs = 60_000
 
 const work = (): Worker => openWorker(pool, database.schema)
 
@@ -118,12 +116,12 @@ test.each([1, 2])(
   async (seed) => {
     const worker = work()
 
-    const { committed, delivered } = await randomLife(worker, pool, { seed, steps: 1_200, sweeps: false })
+    const { committed, delivered } = await randomLife(worker, pool, { seed, steps: 600, sweeps: false })
 
     expect(delivered).toEqual(committed)
     await passBy(worker, Math.max(...committed))
   },
-  longTestMs,
+  longTestLimitMs,
 )
 
 test.each([1, 2, 3])(
@@ -133,7 +131,7 @@ test.each([1, 2, 3])(
 
     const { committed, delivered, hidden } = await randomLife(worker, pool, {
       seed,
-      steps: 1_200,
+      steps: 600,
       sweeps: true,
     })
 
@@ -141,7 +139,7 @@ test.each([1, 2, 3])(
     expect(delivered).toEqual(committed)
     await floorPasses(worker, Math.min(...committed))
   },
-  longTestMs,
+  longTestLimitMs,
 )
 
 /** The strict horizon waits for every transaction of the server, those of other tests included. */
@@ -150,7 +148,7 @@ async function floorPasses(worker: Worker, seq: number): Promise<void> {
     await worker.take(1, { kind: 'sweep' })
     return Number(lastAsked(worker).after) > seq
   }
-  await eventually(isBehind, { what: `sweeps to begin behind ${seq}`, withinMs: longTestMs / 2 })
+  await eventually(isBehind, { what: `sweeps to begin behind ${seq}`, withinMs: longWaitLimitMs })
 }
 
 describe('below the cursor, where claims no longer look, a sweep finds', () => {

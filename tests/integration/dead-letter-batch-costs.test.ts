@@ -75,6 +75,8 @@ interface PlanNode {
 
 interface Reading {
   readonly scans: readonly string[]
+  /** How often the table of the queues was looked at. */
+  readonly queueLooks: number
   /** Rows that were looked at, those that were passed over included. */
   readonly rows: number
   /** Pages that the dearest look into the order of failures took: an index that is walked for nothing shows here, not in the rows. */
@@ -82,6 +84,13 @@ interface Reading {
 }
 
 const orders = ['outbox_dead_failed', 'outbox_dead_queue', 'outbox_failed_at', 'outbox_failed_queue']
+
+/** Of three readings: where others alter tables meanwhile, the session reads the catalogue again, some thirty pages that are not the statement's. */
+async function fewestPages(statement: Statement<unknown>): Promise<number> {
+  const pages: number[] = []
+  for (let count = 0; count < 3; count++) pages.push((await readingOf(statement)).pages)
+  return Math.min(...pages)
+}
 
 /** Runs it, tells how, and takes it back. */
 async function readingOf({ text, values }: Statement<unknown>): Promise<Reading> {
@@ -100,6 +109,9 @@ async function readingOf({ text, values }: Statement<unknown>): Promise<Reading>
     const pages = ordered.map((node) => node['Shared Hit Blocks'] + node['Shared Read Blocks'])
     return {
       scans: scans.map((node) => `${node['Node Type']} ${node['Index Name'] ?? node['Relation Name']}`),
+      queueLooks: scans
+        .filter((node) => node['Relation Name'] === 'outbox_queues')
+        .reduce((sum, node) => sum + node['Actual Loops'], 0),
       rows: looked.reduce((sum, each) => sum + each, 0),
       pages: Math.max(0, ...pages),
     }
@@ -134,23 +146,21 @@ const batchAt = (filter: DeadLetterFilter, secondsAgo: number | null) => ({
             seq: '1',
           } as const),
     beforeMicros: String(Date.now() * 1_000),
+    sparesParked: true,
   },
   ...{ by: 'me', settings, historyLimit: 20, wake: 'quiet' as const },
 })
 
+// What is asked is taken back, so those after the first find the tables as they were.
 describe.each([
-  ['few that stayed among the messages, of which nothing is known', 3, async () => {}],
-  ['many that stayed among the messages, of which nothing is known', 20_000, async () => {}],
+  ['few that stayed among the messages, of which nothing is known', () => fillTables(3)],
+  ['many that stayed among the messages, of which nothing is known', () => fillTables(20_000)],
   [
     'many that stayed among the messages, of which all is known',
-    20_000,
-    async () => void (await database.query('analyze outbox, outbox_dead')),
+    () => database.query('analyze outbox, outbox_dead'),
   ],
-])('beside many dead letters and %s', (_, quarantined, analyse) => {
-  beforeAll(async () => {
-    await fillTables(quarantined)
-    await analyse()
-  }, 60_000)
+])('beside many dead letters and %s', (_, prepare) => {
+  beforeAll(async () => void (await prepare()))
 
   const whole = new Date(Date.now() - 3_600_000)
   describe.each([
@@ -183,8 +193,8 @@ describe.each([
     ['all', {}],
     ['a long queue', { queue: 'orders' }],
   ])('a batch of %s begins where it begins: it walks there over nothing', async (_what, filter) => {
-    const pagesAt = async (secondsAgo: number): Promise<number> =>
-      (await readingOf(discardDeadLetters(names, { ...batchAt(filter, secondsAgo), size: 50 }))).pages
+    const pagesAt = (secondsAgo: number): Promise<number> =>
+      fewestPages(discardDeadLetters(names, { ...batchAt(filter, secondsAgo), size: 50 }))
 
     for (const secondsAgo of [109, 85, 62]) expect(await pagesAt(secondsAgo)).toBeLessThanOrEqual(60)
   })
@@ -220,16 +230,26 @@ describe.each([
   )
 })
 
+test('a batch of an ordered queue asks once whether it is ordered, and not for each dead letter', async () => {
+  await fillTables(3)
+  await database.query(`update outbox_dead set key = 'key ' || dead_seq % 50`)
+  await database.query(`insert into outbox_queues (name, message_order) values ('orders', 'key')`)
+
+  const replay = await readingOf(replayDeadLetters(names, batchAt({}, null)))
+
+  expect(replay.queueLooks).toBe(1)
+})
+
 describe('the list beside many dead letters', () => {
-  beforeAll(() => fillTables(3), 60_000)
+  beforeAll(() => fillTables(3))
 
   test.each([
     ['all', {}],
     ['a queue', { queue: 'orders' }],
   ])('of %s reads as few pages in the middle and at the end as at its beginning', async (_what, filter) => {
-    const pagesAt = async (secondsAgo: number): Promise<number> => {
+    const pagesAt = (secondsAgo: number): Promise<number> => {
       const after = `${(Date.now() - secondsAgo * 1_000) * 1_000}-d-1`
-      return (await readingOf(listDeadLetters(names, resolveDeadLetterPage({ ...filter, after })))).pages
+      return fewestPages(listDeadLetters(names, resolveDeadLetterPage({ ...filter, after })))
     }
 
     for (const secondsAgo of [62, 85, 109]) expect(await pagesAt(secondsAgo)).toBeLessThanOrEqual(60)

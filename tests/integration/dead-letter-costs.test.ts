@@ -62,16 +62,14 @@ const list = (options: DeadLetterListOptions): Promise<StatementReading> =>
 
 const analyse = async (): Promise<void> => void (await database.query('analyze outbox, outbox_dead'))
 
+// Each takes back what it does, so what is known of the tables is all that changes on the way.
 describe.each([
-  ['moved', 'nothing is known', async () => {}],
+  ['moved', 'nothing is known', fillTables],
   ['moved', 'all is known', analyse],
-  ['quarantined', 'nothing is known', async () => {}],
+  ['quarantined', 'nothing is known', fillTables],
   ['quarantined', 'all is known', analyse],
-] as const)('on tables of many thousand rows, %s, of which %s', (lying, _, learn) => {
-  beforeAll(async () => {
-    await fillTables(lying)
-    await learn()
-  })
+] as const)('on tables of many thousand rows, %s, of which %s', (lying, knowledge, prepare) => {
+  beforeAll(() => prepare(lying))
 
   const middle = `${(Date.now() - 90_000) * 1_000}-${lying === 'moved' ? 'd' : 'q'}-1000`
   test.each([
@@ -109,9 +107,9 @@ describe.each([
   test('what waits is counted without looking at what failed in place', async () => {
     const reading = await readingOf(countMessages(names, ['orders', 'emails', 'none'], 600))
 
-    expect(reading.scans).toEqual(
-      ['outbox_ready', 'outbox_due', 'outbox_due'].map((index) => expect.stringContaining(index)),
-    )
+    expect(reading.scans.map((scan) => scan.split(' ').at(-1)).toSorted()).toEqual([
+      ...['outbox_due', 'outbox_due', 'outbox_parked', 'outbox_queues_pkey', 'outbox_ready'],
+    ])
     expect(reading.rows).toBeLessThanOrEqual(600)
   })
 
@@ -146,23 +144,19 @@ describe.each([
       await database.query('delete from outbox where id = $1', [id])
     },
   )
+
+  if (knowledge === 'all is known')
+    test('the list of a reason that many have looks at little more than it shows', async () => {
+      const reading = await list({ reason: 'rejected' })
+
+      onlyIndexes(reading, lying)
+      expect(reading.rows).toBeLessThanOrEqual(210)
+    })
 })
 
-test.each(['moved', 'quarantined'] as const)(
-  'the list of a reason that many have looks at little more than it shows, once the table was analysed (%s)',
-  async (place) => {
-    await fillTables(place)
-    await analyse()
-
-    const reading = await list({ reason: 'rejected' })
-
-    onlyIndexes(reading, place)
-    expect(reading.rows).toBeLessThanOrEqual(210)
-  },
-)
-
 describe('count', () => {
-  beforeEach(makeTables)
+  beforeAll(makeTables)
+  beforeEach(async () => void (await database.query('truncate outbox, outbox_dead')))
 
   const counting = (countBound?: number): DeadLetters =>
     createDeadLetters({

@@ -112,7 +112,7 @@ describe.each([
     const page = await deadLetters.list()
     const got = await deadLetters.get(full.id)
 
-    expect(page).toEqual({ items: [{ ...fullAsRead, isQuarantined }], next: null })
+    expect(page).toEqual({ items: [{ ...fullAsRead, isQuarantined, isParked: false }], next: null })
     expect(got).toEqual(page.items[0])
   })
 
@@ -187,7 +187,7 @@ test('reads the same on a connection whose session writes bytes, times and numbe
   const second = await read.list({ limit: 1, after: first.next! })
 
   expect(first.items).toMatchObject([{ failedAt: new Date(at(1)) }])
-  expect(second).toEqual({ items: [{ ...fullAsRead, isQuarantined: false }], next: null })
+  expect(second).toEqual({ items: [{ ...fullAsRead, isQuarantined: false, isParked: false }], next: null })
 })
 
 describe('list', () => {

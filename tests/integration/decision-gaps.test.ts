@@ -3,7 +3,7 @@ import { type Context, constant, type Message, noRetry, type OutboxOptions, Term
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { useBench } from '../support/decisions-bench.ts'
-import { fakeClock } from '../support/fake-clock.ts'
+import { fakeClock, loopsSleep } from '../support/fake-clock.ts'
 import { inTransaction } from '../support/in-transaction.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 import { watchStatements } from '../support/statements.ts'
@@ -254,7 +254,7 @@ describe('an outbox that sleeps, on a clock that stands still', () => {
     } as OutboxOptions)
     /** It has lain down, and its three loops sleep: engine, lease keeper and heartbeat. */
     const liesStill = () =>
-      eventually(() => statements.named('lie_down').some(({ rows }) => rows) && clock.left.length === 3, {
+      eventually(() => statements.named('lie_down').some(({ rows }) => rows) && loopsSleep(clock), {
         what: 'the outbox to sleep',
       })
     return { outbox, clock, liesStill }

@@ -30,7 +30,7 @@ test('a message is told of from its publishing to its end, by queue, handler and
   }
   expect(outbox.told.events.all.filter(({ kind }) => kind !== 'claimed')).toEqual([
     { kind: 'published', queue: 'orders', count: 1, bytes: 1, durationMs: expect.any(Number) },
-    { kind: 'dispatched', ...about, bytes: 1 },
+    { kind: 'dispatched', ...about, bytes: 1, isSuspect: false },
     { kind: 'acked', ...about, durationMs: expect.any(Number), followOns: 0 },
   ])
   const counts = outbox.told.of('claimed').map(({ count, handler, queue }) => ({ count, handler, queue }))

@@ -134,7 +134,10 @@ test('a message that died under code 2, replayed for code 3, is taken by code 3 
   const { id } = await second.publishNow('orders', 1)
   expect(await second.drain()).toMatchObject({ dead: 1 })
 
-  expect(await second.deadLetters.replay(id, { by: 'ann', generation: 3 })).toEqual({ replayed: true })
+  expect(await second.deadLetters.replay(id, { by: 'ann', generation: 3 })).toEqual({
+    replayed: true,
+    lands: 'anywhere',
+  })
 
   expect(await second.drain()).toMatchObject({ acked: 0, dead: 0, isEmpty: true })
   expect(await messages()).toMatchObject([{ id, generation: '3', deliveries: 0 }])
@@ -207,16 +210,23 @@ describe('what newer messages cost old code', () => {
   test('sweeps begin behind them, too, but for the tenth, which begins at zero', async () => {
     const { worker, lastClaim } = await behindNewer()
     await passBy(worker, 2 * newer)
+    const sweep = () => worker.take(10, { kind: 'sweep' })
+    // A transaction of anybody on this server holds them back while it is open.
+    await eventually(
+      async () => {
+        await sweep()
+        return Number(lastAsked(worker).after) > newer
+      },
+      { what: 'sweeps to begin behind the newer messages' },
+    )
 
     const fresh: number[] = []
     for (let count = 0; count < 20; count++) {
-      await worker.take(10, { kind: 'sweep' })
+      await sweep()
       fresh.push(looked(lastClaim())[1] ?? 0)
     }
 
-    const walks = fresh.slice(5).filter((rows) => rows >= newer)
-    expect(walks.length).toBeLessThanOrEqual(2)
-    expect(walks.length).toBeGreaterThan(0)
+    expect(fresh.filter((rows) => rows >= newer)).toHaveLength(2)
   })
 
   test('code of their generation that starts later takes them from the first claim on', async () => {

@@ -78,7 +78,7 @@ describe('a message that is given up', () => {
     const third = await outbox.drain()
 
     expect([first, second, third]).toMatchObject([{ dead: 1 }, { dead: 0, acked: 0 }, { acked: 1 }])
-    expect(replayed).toEqual({ replayed: true })
+    expect(replayed).toEqual({ replayed: true, lands: 'anywhere' })
     expect(await messages()).toEqual([])
   })
 })

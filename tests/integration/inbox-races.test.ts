@@ -103,7 +103,7 @@ describe('somebody who waits', () => {
     const { clock, result, asleep } = waiting(two)
     await asleep()
     const { rows } = await one.query('select pg_backend_pid() as pid')
-    await database.query('select pg_terminate_backend($1, 5000)', [rows[0].pid])
+    await database.query('select pg_terminate_backend($1, 30000)', [rows[0].pid])
     clock.advance(5)
 
     expect(await result).toEqual(ran)

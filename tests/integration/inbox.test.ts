@@ -34,7 +34,7 @@ test('a message that was handled, died of something else and is replayed is not 
   await outbox.start()
 
   await eventually(() => outbox.deadLetters.get(id), { what: 'the dead letter' })
-  expect(await outbox.deadLetters.replay(id, { by: 'ann' })).toEqual({ replayed: true })
+  expect(await outbox.deadLetters.replay(id, { by: 'ann' })).toEqual({ replayed: true, lands: 'anywhere' })
   await eventually(() => results.length === 2, { what: 'the replay' })
 
   expect(results).toEqual([

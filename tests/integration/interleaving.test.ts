@@ -8,6 +8,7 @@ import { tableOf, transcriptOf } from '../interleaving/transcript.ts'
 import { rewriteOf } from '../interleaving/twin.ts'
 import { twins } from '../interleaving/twins.ts'
 import { useDatabase } from '../support/database.ts'
+import { longTestLimitMs } from '../support/patience.ts'
 
 const database = useDatabase()
 let bench: Bench
@@ -15,8 +16,6 @@ let bench: Bench
 beforeAll(async () => {
   bench = await openBench(database)
 })
-
-const longTestMs = 120_000
 
 describe.skipIf(chosenOrder !== null)(
   'whatever the order of their steps, the tables hold what the sessions were told:',
@@ -35,7 +34,7 @@ describe.skipIf(chosenOrder !== null)(
         expect(found.run).toBeGreaterThan(0)
         expect(found.run + found.impossible).toBe(found.orders)
       },
-      longTestMs,
+      longTestLimitMs,
     )
   },
 )
@@ -49,7 +48,7 @@ describe.skipIf(chosenOrder !== null)('an order shows what happens when this is 
       expect(run?.violation?.promise).toBe(twin.promise)
       expect(transcriptOf(twin.key, run!)).toMatchSnapshot()
     },
-    longTestMs,
+    longTestLimitMs,
   )
 })
 
@@ -63,7 +62,7 @@ describe.skipIf(chosenOrder !== null)('no order needs it that', () => {
 
       expect(run === null ? '' : transcriptOf(twin.key, run)).toBe('')
     },
-    longTestMs,
+    longTestLimitMs,
   )
 })
 

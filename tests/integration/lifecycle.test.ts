@@ -266,7 +266,7 @@ describe('drain', () => {
     outbox.subscribe('orders', work, { pollMs, concurrency: 1, prefetch: 0 })
     await fill(2)
 
-    const draining = outbox.drain({ deadlineMs: 1_500 })
+    const draining = outbox.drain({ deadlineMs: 4_000 })
     await started.take(1)
     await eventually(() => !outbox.health().ok, { what: 'the deadline' })
     go.send()

@@ -206,7 +206,7 @@ describe('a message that was delivered five times without an outcome', () => {
 
     expect(runs).toBe(0)
     expect(dead).toMatchObject([
-      { failure_reason: 'max_deliveries', attempts: 0, deliveries: 6, first_attempt_at: null },
+      { failure_reason: 'max_deliveries', attempts: 0, deliveries: 5, first_attempt_at: null },
     ])
     expect(dead[0]?.['last_error']).toMatch(/^delivered 5 times without an outcome/)
     expect(told.of('dispatched')).toEqual([])

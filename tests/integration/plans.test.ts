@@ -18,6 +18,7 @@ import {
   useFreshTable,
 } from '../support/plan.ts'
 import { fencesOf, fill, openWorker } from '../support/sessions.ts'
+import { readStatement } from '../support/statement-plan.ts'
 
 const database = useDatabase()
 let pool: pg.Pool
@@ -77,7 +78,11 @@ describe.each([
   ['that was analysed', true],
 ])('on a table of timers %s', (_, isAnalysed) => {
   const names = resolveNames({ schema: database.schema, table: 'outbox' })
-  const fences = Array.from({ length: room }, (_, n) => ({ seq: `${n + 1}`, token: randomUUID() }))
+  const fences = Array.from({ length: room }, (_, n) => ({
+    seq: `${n + 1}`,
+    token: randomUUID(),
+    deliveriesBefore: 0,
+  }))
   const retries = fences.map((fence) => ({ ...fence, delayMs: 5, error: 'no' }))
 
   test.each([
@@ -100,6 +105,24 @@ describe.each([
   })
 })
 
+test.each(Object.entries(beliefs))(
+  'a delete of what was claimed together looks at nothing else, on a table %s',
+  async (_, believe) => {
+    await believe(database, rows)
+    const [first] = await database.query<{ seq: number }>(
+      'select min(seq)::int as seq from outbox where failed_at is null',
+    )
+    const token = randomUUID()
+    const fences = Array.from({ length: room }, (_, n) => ({ seq: `${first!.seq + n}`, token }))
+
+    const names = resolveNames({ schema: database.schema, table: 'outbox' })
+    const reading = await readStatement(pool, deleteAcked(names, fences))
+
+    expect(reading.scans.join()).toMatch(/^(Index Scan outbox_pkey|Bitmap Heap Scan outbox)$/)
+    expect(reading.rows).toBeLessThanOrEqual(room)
+  },
+)
+
 const preparedStatements: Statement<{ readonly name: string }> = {
   name: 'prepared_statements',
   // postgres.js keeps one of its own, about types.
@@ -108,21 +131,44 @@ const preparedStatements: Statement<{ readonly name: string }> = {
 }
 
 test.each([
-  ['pg', () => database.pool()],
-  ['postgres.js', () => database.postgresJs({ max: 1 })],
-])('claims and settlements leave no prepared statement on their connection (%s)', async (_, connect) => {
-  const client = connect()
-  onTestFinished(() => client.end())
-  const worker = openWorker(client, database.schema)
-  await fill(database, { rows: 20 })
+  ['pg', () => database.pool(), ['postbox_claim_messages', 'postbox_delete_acked']],
+  ['postgres.js', () => database.postgresJs({ max: 1 }), []],
+])(
+  'of claims and settlements, only those that repeat are kept on their connection (%s)',
+  async (_, connect, kept) => {
+    const client = connect()
+    onTestFinished(() => client.end())
+    const worker = openWorker(client, database.schema)
+    await fill(database, { rows: 20 })
 
-  for (let count = 0; count < 10; count++) {
-    const [retried, done] = fencesOf(await worker.take(2))
-    await worker.run(
-      rescheduleRetried(worker.names, [{ ...retried!, delayMs: 3_600_000, error: 'no' }], false),
-    )
-    await worker.run(deleteAcked(worker.names, [done!]))
-  }
+    for (let count = 0; count < 10; count++) {
+      const [retried, done] = fencesOf(await worker.take(2))
+      await worker.run(
+        rescheduleRetried(worker.names, [{ ...retried!, delayMs: 3_600_000, error: 'no' }], false),
+      )
+      await worker.run(deleteAcked(worker.names, [done!]))
+    }
 
-  expect(await worker.run(preparedStatements)).toEqual([])
+    const names = (await worker.run(preparedStatements)).map(({ name }) => name)
+    expect(names.map((name) => name.replace(/_[0-9a-f]{16}$/, '')).toSorted()).toEqual(kept)
+  },
+)
+
+test('a claim of paused queues looks at none of their messages, and finds out by one look at the table of queues', async () => {
+  const queues = Array.from({ length: 20 }, (_, index) => `queue ${index}`)
+  for (const queue of queues) await fill(database, { rows: rows / queues.length, queue })
+  await database.query(
+    `insert into outbox_queues (name, paused_at, paused_by) select 'queue ' || n, now(), 'jo' from generate_series(0, 19) as n`,
+  )
+  onTestFinished(async () => void (await database.query('delete from outbox_queues')))
+  const { worker, lastClaim } = explainedWorker(database)
+
+  const found = await worker.claimer.claim(
+    queues.map((queue) => ({ queue, room: 50, leaseMs: 60_000 })),
+    'claim',
+  )
+
+  expect(found.map(({ held, pause }) => [held.length, pause?.isPaused])).toEqual(queues.map(() => [0, true]))
+  const { lanes, others } = lastClaim()
+  expect([...lanes, ...others].map(({ rows }) => rows)).toEqual([0, 0, 0, 0, 0])
 })

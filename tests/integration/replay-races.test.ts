@@ -136,7 +136,7 @@ describe.each(
     await somebodyWaits()
     await ann.query('rollback')
 
-    expect(await second).toEqual({ replayed: true })
+    expect(await second).toEqual({ replayed: true, lands: 'anywhere' })
     expect(await messages()).toMatchObject([
       { id, failed_at: null, failure_history: { cycles: [{ replayedBy: 'ben' }] } },
     ])
@@ -168,7 +168,7 @@ describe.each(
     await somebodyWaits()
     await arming.query('rollback')
 
-    expect(await replay).toEqual({ replayed: true })
+    expect(await replay).toEqual({ replayed: true, lands: 'anywhere' })
     expect(await messages()).toMatchObject([{ id, timer_id: 't' }])
     expect(await deadCount()).toBe(0)
   })

@@ -84,7 +84,7 @@ describe.each(placesAndWays)('replay of a dead letter that was %s, by %s', (plac
     const result = await replay(id.toUpperCase(), { by })
 
     const [message, ...others] = await rowsOf('outbox')
-    expect(result).toEqual({ replayed: true })
+    expect(result).toEqual({ replayed: true, lands: 'anywhere' })
     expect(others).toEqual([])
     expect(await rowsOf('outbox_dead')).toEqual([])
     expect(message).toMatchObject({
@@ -159,7 +159,7 @@ describe.each(placesAndWays)('replay of a dead letter that was %s, by %s', (plac
     async (failure_history) => {
       await layDown(database, place, [{ ...full, failure_history }])
 
-      expect(await replay(id, { by })).toEqual({ replayed: true })
+      expect(await replay(id, { by })).toEqual({ replayed: true, lands: 'anywhere' })
       const [row] = await rowsOf('outbox')
       expect(row).toMatchObject({ failure_history: { dropped: 0, cycles: [{ replayedBy: by }] } })
     },
@@ -226,7 +226,7 @@ describe.each(placesAndWays)('replay of a dead letter that was %s, by %s', (plac
 
     const result = await replay(id, { by })
 
-    expect(result).toEqual({ replayed: true })
+    expect(result).toEqual({ replayed: true, lands: 'anywhere' })
     expect(await outbox.publishNow('orders', 'new', { timerId: 't 1', delayMs: 3_600_000 })).toBeNull()
   })
 
@@ -366,5 +366,5 @@ test('postgres.js lists and replays, too', async () => {
   expect(page.items).toMatchObject([{ id }])
   expect(rest.items).toMatchObject([{ id }])
   expect(counted).toEqual({ count: 2, atLeast: false })
-  expect(result).toEqual({ replayed: true })
+  expect(result).toEqual({ replayed: true, lands: 'anywhere' })
 })

@@ -121,7 +121,9 @@ test('a flush of retries whose connection is cut has written none of them, and w
   go.send()
   const waits = (): Promise<{ pid: number }[]> =>
     database.query(
-      `select pid from pg_stat_activity where query like '%last_attempt_at = now()%' and wait_event_type = 'Lock' and pid <> pg_backend_pid()`,
+      `select pid from pg_stat_activity
+        where query like '%last_attempt_at = now()%' and wait_event_type = 'Lock' and starts_with(application_name, $1)`,
+      [database.applicationName],
     )
   const [waiting] = await eventually(async () => ((await waits()).length > 0 ? waits() : null), {
     what: 'the flush to wait for the last row',

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { layDown } from '../support/dead-letters.ts'
 import { inTransaction } from '../support/in-transaction.ts'
+import { longWaitLimitMs } from '../support/patience.ts'
 import { findPsql } from '../support/psql.ts'
 import { callReplay } from '../support/replayers.ts'
 
@@ -146,9 +147,60 @@ describe('with the rights of', () => {
       expect(items).toHaveLength(1)
       expect(await outbox.deadLetters.count({ queue: 'doomed' })).toMatchObject({ count: 1 })
       expect(await outbox.deadLetters.get(items[0]!.id)).toMatchObject({ queue: 'doomed' })
-      expect(await outbox.deadLetters.replay(items[0]!.id, { by: 'jo' })).toEqual({ replayed: true })
+      expect(await outbox.deadLetters.replay(items[0]!.id, { by: 'jo' })).toEqual({
+        replayed: true,
+        lands: 'anywhere',
+      })
       await outbox.validateSchema()
     })
+  })
+
+  test('an operator queues are paused and resumed, which nobody else may do, and which every subscriber sees', async () => {
+    await as('publisher', (outbox) => outbox.publishNow('paused', 1))
+    for (const role of ['publisher', 'subscriber', 'replayer', 'auditor'] as const) {
+      const refused = as(role, (outbox) => outbox.pause('paused', { by: 'jo' }))
+      await expect(refused, role).rejects.toMatchObject({ code: '42501' })
+    }
+
+    const drain = () =>
+      as('subscriber', async (outbox) => {
+        outbox.subscribe('paused', () => {})
+        return outbox.drain()
+      })
+    await as('operator', async (outbox) => {
+      expect(await outbox.pause('paused', { by: 'jo' })).toEqual({ paused: true })
+      expect(await outbox.pause('paused', { by: 'ann' })).toMatchObject({ paused: false, by: 'jo' })
+    })
+    expect(await drain()).toMatchObject({ acked: 0, isEmpty: true })
+    await as('operator', (outbox) => outbox.resume('paused', { by: 'jo' }))
+    expect(await drain()).toMatchObject({ acked: 1, isEmpty: true })
+  })
+
+  test('an operator keys that wait are listed, resumed and skipped, and what holds one is replayed and discarded', async () => {
+    const ordered = { queues: { lanes: { order: 'key' } } } as const
+    const park = (): Promise<unknown> =>
+      as(
+        'subscriber',
+        async (outbox) => {
+          outbox.subscribe('lanes', (_, context) => context.reject('no'))
+          for (const key of ['a', 'b', 'c', 'd']) await outbox.publishNow('lanes', 1, { key })
+          await outbox.drain()
+        },
+        ordered,
+      )
+    await park()
+
+    await as('operator', async (outbox) => {
+      const { items } = await outbox.keys.list({ queue: 'lanes' })
+      expect(items.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd'])
+      const idOf = (n: number): string => items[n]!.head.id
+      expect(await outbox.keys.resume('lanes', 'a', { by: 'jo' })).toEqual({ resumed: true, id: idOf(0) })
+      expect(await outbox.keys.skip('lanes', 'b', { by: 'jo' })).toEqual({ skipped: true, id: idOf(1) })
+      expect(await outbox.deadLetters.replay(idOf(2), { by: 'jo' })).toMatchObject({ lands: 'in_place' })
+      expect(await outbox.deadLetters.replay(idOf(1), { by: 'jo' })).toMatchObject({ lands: 'behind_key' })
+      expect(await outbox.deadLetters.discard(idOf(3), { by: 'jo' })).toMatchObject({ discarded: 1 })
+    })
+    await database.query(`delete from outbox_operations`)
   })
 
   test('a replayer a dead letter is replayed by the function, and everything else is refused', async () => {
@@ -221,7 +273,7 @@ describe('with the rights of', () => {
     address.username = nameOf('replayer')
     const run = (sql: string): Promise<{ stdout: string }> =>
       promisify(execFile)(psql, [address.href, '-XAtq', '-v', 'VERBOSITY=verbose', '-c', sql], {
-        timeout: 30_000,
+        timeout: longWaitLimitMs,
       })
     const call = (by: string): Promise<{ stdout: string }> =>
       run(`select ${database.schema}.outbox_replay('${dead}', 2, ${by})`)

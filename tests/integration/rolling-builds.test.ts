@@ -183,7 +183,10 @@ describe('dead letters of this version', () => {
       previous.subscribe('orders', got.send)
       const [id] = await layDown(database, place, [{ timer: 't', generation: 3 }])
 
-      expect(await outboxOf().deadLetters.replay(id!, { by: 'ann' })).toEqual({ replayed: true })
+      expect(await outboxOf().deadLetters.replay(id!, { by: 'ann' })).toEqual({
+        replayed: true,
+        lands: 'anywhere',
+      })
       expect(await previous.drain()).toMatchObject({ acked: 1 })
 
       expect(await got.wait()).toMatchObject({ id, attempt: 1, generation: 3 })

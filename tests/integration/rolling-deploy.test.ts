@@ -184,7 +184,7 @@ describe('the tables', () => {
       // A burial locks the messages first: whoever has the dead letters and waits for the messages meets it.
       expect(await locksOn('patient_dead')).toEqual([])
       await inTransaction(pool, async (other) => {
-        await other.query(`set local lock_timeout = '5s'`)
+        await other.query(`set local lock_timeout = '20s'`)
         await expect(previous.publish(other, 'orders', 2)).resolves.not.toBeNull()
       })
     })

@@ -11,7 +11,7 @@ const bench = useBench()
 const { database, outboxOf, messages, dead } = bench
 
 /** The options before the deployment, and after it. */
-const before = { concurrency: 1, prefetch: 0, leaseMs: 2_000, pollMs: { min: 20, max: 40 } }
+const before = { concurrency: 1, prefetch: 0, leaseMs: 5_000, pollMs: { min: 20, max: 40 } }
 const after = { concurrency: 8, prefetch: 4, leaseMs: 600_000, pollMs: { min: 20, max: 40 } }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n + 1)
@@ -146,7 +146,7 @@ describe('a dead letter', () => {
 
     const { items } = await young.deadLetters.list()
     expect(items).toMatchObject([{ id, body: { orderId: 1 }, generation: 1, error: 'Error: not now' }])
-    expect(await young.deadLetters.replay(id, { by: 'ann' })).toEqual({ replayed: true })
+    expect(await young.deadLetters.replay(id, { by: 'ann' })).toEqual({ replayed: true, lands: 'anywhere' })
     expect(await young.drain()).toMatchObject({ acked: 1 })
 
     expect(await got.wait()).toMatchObject({ id, attempt: 1, generation: 1 })
@@ -167,7 +167,10 @@ describe('a dead letter', () => {
     expect(await keeping.drain()).toMatchObject({ dead: 1 })
 
     expect((await discarding.deadLetters.list()).items).toMatchObject([{ id, body: 'kept' }])
-    expect(await discarding.deadLetters.replay(id, { by: 'ann' })).toEqual({ replayed: true })
+    expect(await discarding.deadLetters.replay(id, { by: 'ann' })).toEqual({
+      replayed: true,
+      lands: 'anywhere',
+    })
     expect(await messages()).toMatchObject([{ id }])
   })
 })

@@ -309,7 +309,9 @@ test('a connection that breaks in the middle of a migration is an error, not the
     async () =>
       (
         await database.query<{ pid: number }>(
-          `select a.pid from pg_stat_activity a where a.wait_event = 'advisory' and a.query like '%cut migrate%'`,
+          `select a.pid from pg_stat_activity a
+            where a.wait_event = 'advisory' and a.query like '%cut migrate%' and starts_with(a.application_name, $1)`,
+          [database.applicationName],
         )
       )[0]?.pid,
     { what: 'the migration to wait for its lock' },

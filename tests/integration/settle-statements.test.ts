@@ -7,11 +7,10 @@ import { countMessages } from '../../packages/postbox/src/sql/count-messages.ts'
 import { deadColumns, deathColumns, keptColumns } from '../../packages/postbox/src/sql/dead-columns.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import { peekPending } from '../../packages/postbox/src/sql/peek-pending.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { type Release, releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
@@ -36,11 +35,11 @@ beforeEach(({ onTestFinished }) => {
   })
 })
 
-type Settle = (names: Names, fences: readonly Fence[]) => Statement<{ readonly seq: string }>
+type Settle = (names: Names, fences: readonly Release[]) => Statement<{ readonly seq: string }>
 
 const burial = { reason: 'rejected', error: hostile, attempts: 1 }
 const followOn = (): readonly Draft[] => [draftOf({ queue: 'mails' })]
-const withAll = <T>(fences: readonly Fence[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
+const withAll = <T>(fences: readonly Release[], given: T) => fences.map((fence) => ({ ...fence, ...given }))
 
 /** Every statement that settles, by what becomes of a message. */
 const settling: readonly (readonly [string, Settle])[] = [
@@ -67,13 +66,23 @@ const settling: readonly (readonly [string, Settle])[] = [
 ]
 
 /** Messages in hand: timers, so that names are at stake, too. */
-async function held(count: number): Promise<readonly Fence[]> {
+async function held(count: number): Promise<readonly Release[]> {
   for (let n = 0; n < count; n++) await bench.arm(`timer ${n}`)
   return fencesOf(await bench.claim())
 }
 
 const seqsOf = (rows: readonly { readonly seq: string }[]): readonly string[] =>
   rows.map(({ seq }) => seq).toSorted((a, b) => Number(a) - Number(b))
+
+test('of messages that were claimed together, those that somebody else has by now are not deleted', async () => {
+  const fences = await held(3)
+  await database.query('update outbox set lease_token = $1 where seq = $2', [otherToken, fences[1]!.seq])
+
+  expect(seqsOf(await bench.run(deleteAcked(names, fences)))).toEqual([fences[0]!.seq, fences[2]!.seq])
+  expect(await bench.rows('seq::text, lease_token::text')).toEqual([
+    { seq: fences[1]!.seq, lease_token: otherToken },
+  ])
+})
 
 describe.each(settling)('messages that are %s', (_, settle) => {
   // N-02
@@ -164,8 +173,8 @@ test('a message that is snoozed is due after its own delay, and nothing else tel
   const shown = `seq, attempts, deliveries, first_attempt_at, last_attempt_at, last_error, timer_id, fired_timer_id,
                  lease_token, leased_until`
   const before = (await bench.rows(shown)).slice(1)
-  await bench.claim()
-  const snoozes = fences.map((fence, n) => ({ ...fence, delayMs: 60_000 * (n + 1) }))
+  const again = fencesOf(await bench.claim())
+  const snoozes = again.map((fence, n) => ({ ...fence, delayMs: 60_000 * (n + 1) }))
 
   await bench.run(snoozeMessages(names, snoozes, true))
 
@@ -228,7 +237,7 @@ describe.each([
 ])('the attempts of a message that is %s', (_, settle, read) => {
   const shown = 'attempts, first_attempt_at = failed_at as first, last_attempt_at = failed_at as last'
   /** Failed once already, and in hand again. */
-  const failedOnce = async (): Promise<Fence> => {
+  const failedOnce = async (): Promise<Release> => {
     const [fence] = await held(1)
     await bench.run(rescheduleRetried(names, [{ ...fence!, delayMs: 0, error: 'no' }], true))
     await bench.claim()
@@ -327,6 +336,9 @@ test('every column of the dead letters is one that a burial keeps, one that it m
 
   expect(dead.toSorted()).toEqual([...shared, ...own, 'dead_seq'].toSorted())
   expect(message.toSorted()).toEqual(
-    [...shared, 'seq', 'fired_timer_id', 'due_at', 'lease_token', 'leased_until'].toSorted(),
+    [
+      ...[...shared, 'seq', 'fired_timer_id', 'due_at', 'lease_token', 'leased_until'],
+      ...['later_key', 'parked_at', 'after_dead'],
+    ].toSorted(),
   )
 })

@@ -8,7 +8,7 @@ import {
 } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
-import { fakeClock } from '../support/fake-clock.ts'
+import { fakeClock, loopsSleep } from '../support/fake-clock.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 import { type Sent, type Statements, watchStatements } from '../support/statements.ts'
 
@@ -183,7 +183,7 @@ describe('a flush that fails for a reason that passes', () => {
 
     await outbox.publishNow('orders', 'good')
 
-    await got.take(2, { withinMs: 3_000 })
+    await got.take(2)
     await running.stop()
     await allow()
   })
@@ -195,7 +195,7 @@ describe('nothing more is claimed while the table of messages', () => {
     ['is renamed', rename],
     ['is locked', lock],
   ])('%s, and delivery goes on afterwards', async (_, block) => {
-    const { outbox, statements, log } = outboxOf({ statementTimeoutMs: 300 })
+    const { outbox, statements, log } = outboxOf({ statementTimeoutMs: 1_000 })
     const { work, go, started } = together(5)
     outbox.subscribe('orders', work, { pollMs, concurrency: 5, prefetch: 0, leaseMs: 1_000 })
     await fill(20)
@@ -290,7 +290,7 @@ test('what is released is free at once and uncounted, and wakes another process 
   await started.take(1)
   await using _second = await two.outbox.start()
   const isDown = (): unknown => two.statements.named('lie_down')[0]?.rows
-  await eventually(() => isDown() && clock.left.length === 3, { what: 'the other process to sleep' })
+  await eventually(() => isDown() && loopsSleep(clock), { what: 'the other process to sleep' })
   const leased = (await rows()).filter((row) => row.leased)
 
   const stopped = first.stop()

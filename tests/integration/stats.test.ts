@@ -50,12 +50,21 @@ describe('stats', () => {
       ready: { count: 9, atLeast: false },
       leased: { count: 3, atLeast: false },
       scheduled: { count: 4, atLeast: false },
+      parked: { count: 0, atLeast: false },
       oldestReadyMs: expect.any(Number),
+      paused: null,
     })
     // Of a message that was due, since then: not the hour since it was published.
     expect(orders!.oldestReadyMs).toBeGreaterThanOrEqual(120_000)
     expect(orders!.oldestReadyMs).toBeLessThan(3_600_000)
-    expect(emails).toEqual({ ready: none, leased: none, scheduled: none, oldestReadyMs: null })
+    expect(emails).toEqual({
+      ready: none,
+      leased: none,
+      scheduled: none,
+      parked: none,
+      oldestReadyMs: null,
+      paused: null,
+    })
     await database.query('delete from outbox')
   })
 

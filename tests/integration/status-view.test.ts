@@ -20,8 +20,8 @@ interface Row {
 const id = '01890000-0000-7000-8000-00000000000a'
 const columns = [
   ...['id', 'queue', 'key', 'timer_id', 'status', 'attempts', 'deliveries', 'created_at', 'due_at'],
-  ...['leased_until', 'first_attempt_at', 'last_attempt_at', 'delivered_at', 'failed_at', 'failure_reason'],
-  ...['last_error', 'generation', 'headers', 'body', 'failure_history'],
+  ...['leased_until', 'first_attempt_at', 'last_attempt_at', 'delivered_at', 'failed_at', 'parked_at'],
+  ...['failure_reason', 'last_error', 'generation', 'headers', 'body', 'failure_history'],
 ]
 const insert = (names: string, values: string): Promise<unknown> =>
   database.query(`insert into outbox (id, queue, body, ${names}) values ('${id}', 'orders', '1', ${values})`)
@@ -107,6 +107,7 @@ describe('a message that', () => {
           first_attempt_at: new Date(full.first_attempt_at),
           last_attempt_at: new Date(full.last_attempt_at),
           failed_at: new Date(full.failed_at),
+          parked_at: null,
           ...{ due_at: null, leased_until: null, delivered_at: null, failure_reason: 'rejected' },
           ...{ last_error: 'no', generation: '9', headers: full.headers, body: Buffer.from('b') },
           failure_history: full.failure_history,
@@ -114,6 +115,13 @@ describe('a message that', () => {
       ])
     },
   )
+
+  test('failed and holds its key is shown with since when', async () => {
+    await layDown(database, 'quarantined', [full])
+    await database.query('update outbox set parked_at = failed_at')
+
+    expect(await shown()).toMatchObject([{ status: 'failed', key: 'k', parked_at: new Date(full.failed_at) }])
+  })
 
   test('was delivered is shown with when', async () => {
     await database.query(

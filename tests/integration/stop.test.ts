@@ -167,9 +167,9 @@ test('a claim that was under way when the outbox stopped neither claims more nor
   await blocker.query(`lock table ${database.schema}.outbox in access exclusive mode`)
   const running = await outbox.start()
   const blocked = `select count(*)::int as claims from pg_stat_activity
-                    where wait_event_type = 'Lock' and application_name like 'postbox-test stop%'`
+                    where wait_event_type = 'Lock' and starts_with(application_name, $1)`
   const claims = async (): Promise<number> =>
-    (await database.query<{ claims: number }>(blocked))[0]?.claims ?? 0
+    (await database.query<{ claims: number }>(blocked, [database.applicationName]))[0]?.claims ?? 0
   await eventually(async () => (await claims()) === 1, { what: 'the claim to wait' })
 
   await running.stop()

@@ -4,11 +4,10 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
 import { migrate } from '../../packages/postbox/src/runtime/migrate.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import { migrations } from '../../packages/postbox/src/sql/migrations/index.ts'
 import { type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { peekPending } from '../../packages/postbox/src/sql/peek-pending.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { type Release, releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { rescheduleRetried } from '../../packages/postbox/src/sql/reschedule-retried.ts'
 import { createMeta, stepStatements } from '../../packages/postbox/src/sql/schema-script.ts'
 import { snoozeMessages } from '../../packages/postbox/src/sql/snooze-messages.ts'
@@ -34,7 +33,7 @@ beforeEach(({ onTestFinished }) => {
   })
 })
 
-type PutBack = (fences: readonly Fence[], takeNames: boolean) => Statement<{ readonly seq: string }>
+type PutBack = (fences: readonly Release[], takeNames: boolean) => Statement<{ readonly seq: string }>
 
 /** The statements by which a message goes back to waiting. */
 const puttingBack: readonly (readonly [string, PutBack])[] = [
@@ -65,7 +64,7 @@ const free = { waits: null, fired: 't' }
 const taken = { waits: 't', fired: null }
 
 /** A timer `t` in hand. */
-async function fired(): Promise<readonly Fence[]> {
+async function fired(): Promise<readonly Release[]> {
   await bench.arm('t')
   return fencesOf(await bench.claim())
 }

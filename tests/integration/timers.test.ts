@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { constant, createOutbox, type LogEntry, type Outbox } from 'postbox'
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import type { Failpoint } from '../../packages/postbox/src/runtime/failpoint.ts'
 import { useDatabase } from '../support/database.ts'
-import { type FakeClock, fakeClock } from '../support/fake-clock.ts'
+import { type FakeClock, fakeClock, loopsSleep } from '../support/fake-clock.ts'
 import { collector, eventually } from '../support/signals.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
@@ -30,13 +31,13 @@ interface Sleeping {
 }
 
 /** An outbox that serves `orders` and sleeps, on a clock that stands still. */
-function outboxOf(handler: (body: unknown) => void = () => {}): Sleeping {
+function outboxOf(handler: (body: unknown) => void = () => {}, failpoint?: Failpoint): Sleeping {
   const pool: pg.Pool = database.pool()
   onTestFinished(() => pool.end())
   const clock = fakeClock()
   const log: LogEntry[] = []
   const logger = (entry: LogEntry): void => void log.push(entry)
-  const options = { database: pool, schema: database.schema, logger, [internals]: { clock } }
+  const options = { database: pool, schema: database.schema, logger, [internals]: { clock, failpoint } }
   const outbox = createOutbox(options)
   const got = collector<unknown>('messages')
   outbox.subscribe(
@@ -52,7 +53,7 @@ function outboxOf(handler: (body: unknown) => void = () => {}): Sleeping {
 
 /** It lies down, and its three loops sleep: engine, lease keeper and heartbeat. */
 const liesStill = ({ statements, clock }: Sleeping): Promise<unknown> =>
-  eventually(() => statements.named('lie_down').some(({ rows }) => rows) && clock.left.length === 3, {
+  eventually(() => statements.named('lie_down').some(({ rows }) => rows) && loopsSleep(clock), {
     what: 'the outbox to sleep',
   })
 
@@ -70,9 +71,7 @@ const makeDue = (): Promise<unknown> => database.query(`update outbox set due_at
 /** Waits until the outbox has looked so often and sleeps again; tells how long it asked to sleep, to the next due time. */
 async function sleepAfter({ statements, clock }: Sleeping, looks: number): Promise<number> {
   await eventually(
-    () =>
-      statements.named('claim_messages').filter(({ rows }) => rows).length === looks &&
-      clock.left.length === 3,
+    () => statements.named('claim_messages').filter(({ rows }) => rows).length === looks && loopsSleep(clock),
     { what: `look ${looks} and the sleep after it` },
   )
   return clock.asked.at(-1)!
@@ -90,7 +89,7 @@ test('a timer on an idle queue is slept for until it is due, and nothing is sent
   const left = await dueInMs()
   await makeDue()
   clock.advance(asked - 1)
-  await eventually(() => clock.left.length === 3, { what: 'the lease keeper to sleep again' })
+  await eventually(() => loopsSleep(clock), { what: 'the lease keeper to sleep again' })
   const sentBefore = statements.counts()
   clock.advance(1)
 
@@ -101,6 +100,29 @@ test('a timer on an idle queue is slept for until it is due, and nothing is sent
   expect(asked).toBe(Math.ceil(Number(statements.named('claim_messages')[0]!.rows![0]!['nextdue'])))
   expect(sentBefore).toEqual({ claim_messages: 1 })
   expect(statements.counts()).toEqual({ claim_messages: 2, delete_acked: 1 })
+})
+
+test('a timer is slept for from when the claim was sent that saw it, however long its answer took', async () => {
+  const tookMs = 300
+  // The answer is there, and takes its time.
+  const late = { isOn: false }
+  const sleeping: Sleeping = outboxOf(undefined, {
+    async reach(name) {
+      if (late.isOn && name === 'after_claim') sleeping.clock.advance(tookMs)
+    },
+  })
+  const { outbox, statements } = sleeping
+  await using _running = await outbox.start()
+  await liesStill(sleeping)
+  statements.clear()
+  late.isOn = true
+
+  await publisher.publishNow('orders', 'timer', { delayMs: 8_000 })
+  const asked = await sleepAfter(sleeping, 1)
+  late.isOn = false
+
+  expect(asked).toBe(Math.ceil(Number(statements.named('claim_messages')[0]!.rows![0]!['nextdue']) - tookMs))
+  expect(statements.counts()).toEqual({ claim_messages: 1 })
 })
 
 test('a nearer timer that is armed during the sleep shortens it, and a farther one does not', async () => {
@@ -165,12 +187,9 @@ test('a message that failed is slept for until its retry is due', async () => {
     what: 'the retry to be written',
   })
   const [{ delayMs }] = JSON.parse(String(retry.values[0]))
-  const asked = await eventually(
-    () => clock.left.length === 3 && clock.left.find((ms) => ms <= delayMs + 1),
-    {
-      what: 'a sleep until the retry is due',
-    },
-  )
+  const asked = await eventually(() => loopsSleep(clock) && clock.left.find((ms) => ms <= delayMs + 1), {
+    what: 'a sleep until the retry is due',
+  })
   const left = await dueInMs()
   await makeDue()
   clock.advance(asked)

@@ -5,6 +5,7 @@ import { extendLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
 import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { type Told, useBench } from '../support/decisions-bench.ts'
 import { endOfTime, timeoutMs } from '../support/out-of-time.ts'
+import { longWaitLimitMs } from '../support/patience.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 import { watchStatements } from '../support/statements.ts'
 
@@ -137,7 +138,7 @@ describe('a transaction whose delivery is out of time', () => {
         transaction(async (tx) => {
           await write(tx, message)
           timeIsOver()
-          await goOn.wait({ withinMs: 60_000 })
+          await goOn.wait({ withinMs: longWaitLimitMs })
         }),
       { ...patient, timeoutMs },
     )

@@ -4,6 +4,7 @@ import { constant, type Message, type OutboxOptions } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { useBench } from '../support/decisions-bench.ts'
 import { endOfTime, timeoutMs } from '../support/out-of-time.ts'
+import { longWaitLimitMs } from '../support/patience.ts'
 import { eventually, signal } from '../support/signals.ts'
 import { watchStatements } from '../support/statements.ts'
 
@@ -141,15 +142,20 @@ describe('what was said inside a transaction that failed', () => {
 describe('a lock that outlives its transaction', () => {
   test('below a savepoint keeps nobody else waiting: its message is left to its lease', async () => {
     const [nested, goOn] = [signal('the savepoint'), signal('the end of the work')]
-    const { options, timeIsOver } = endOfTime({ statementTimeoutMs: 500 })
+    const { options, timeIsOver } = endOfTime({ statementTimeoutMs: 2_000 })
     const outbox = outboxOf(options)
+    // Should it fail while it runs, it would take the messages of all tests behind it.
+    onTestFinished(async () => {
+      goOn.send()
+      await outbox.stop()
+    })
     outbox.subscribe(
       'orders',
       (_, { transaction }) =>
         transaction(async (tx) => {
           await (tx as pg.PoolClient).query('savepoint nested')
           nested.send()
-          await goOn.wait({ withinMs: 60_000 })
+          await goOn.wait({ withinMs: longWaitLimitMs })
         }),
       { ...patient, timeoutMs },
     )

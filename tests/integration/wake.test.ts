@@ -1,10 +1,10 @@
-import { PGlite } from '@electric-sql/pglite'
 import { startPostgres } from '@postbox/embedded'
 import pg from 'pg'
 import { createOutbox } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { inTransaction } from '../support/in-transaction.ts'
+import { openPGlite } from '../support/pglite.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 
 const database = useDatabase()
@@ -198,7 +198,8 @@ describe('a quiet publisher', () => {
 
     const held = await database.query(
       `select count(*)::int as locks from pg_locks l join pg_stat_activity a using (pid)
-        where l.locktype = 'advisory' and a.application_name like 'postbox-test%wake%'`,
+        where l.locktype = 'advisory' and starts_with(a.application_name, $1)`,
+      [database.applicationName],
     )
     expect(held).toEqual([{ locks: 0 }])
   })
@@ -280,7 +281,7 @@ test('a polling outbox never notifies and takes no lock', async () => {
 })
 
 test('a publisher on PGlite always notifies: its one session cannot see its own locks', async () => {
-  const db = await PGlite.create()
+  const db = await openPGlite()
   const heard = signal<string>('the notification')
   const outbox = createOutbox({ database: db, queues })
   await outbox.migrate()

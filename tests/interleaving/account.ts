@@ -3,17 +3,20 @@
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
 import { claimed, claimedEnough, leaseLost, written } from './book-leases.ts'
 import { armed, cancelled, kept, nothingToCancel, notReplayed, replayed } from './book-names.ts'
+import { joined, seenOf, started } from './book-order.ts'
+import { paused, resumed } from './book-pauses.ts'
 import type { Account, Booked, Entering, OpenTransaction } from './books.ts'
 import type { Finished, Snapshot, Told, Violation } from './terms.ts'
 
-export function openAccount({ messages, dead, effects }: Snapshot): Account {
+export function openAccount({ messages, dead, effects, pausedBy }: Snapshot): Account {
   const entries = messages.map(({ isLeaseOver, due, ...message }) => ({
     ...message,
     leaseEnds: 0,
+    deliveriesBefore: message.deliveries,
     dueAt: due === 'fresh' ? null : due === 'never' ? Number.POSITIVE_INFINITY : 0,
   }))
-  const nothing = { ends: new Map(), replays: new Set<string>(), open: new Map() }
-  return { hour: 0, messages: entries, dead, effects, ...nothing }
+  const nothing = { ends: new Map(), replays: new Set<string>(), open: new Map(), started: new Map() }
+  return { hour: 0, messages: entries, dead, effects, pausedBy, seen: seenOf(messages), ...nothing }
 }
 
 /** Books all that a step was told, in its order. */
@@ -89,6 +92,10 @@ function enter(entering: Entering, told: Told): Booked {
       return claimed(entering, told)
     case 'claimed enough':
       return claimedEnough(entering, told)
+    case 'started':
+      return started(entering, told)
+    case 'joined':
+      return joined(entering, told)
     case 'written':
       return written(entering, told)
     case 'lease lost':
@@ -105,6 +112,10 @@ function enter(entering: Entering, told: Told): Booked {
       return replayed(entering, told.id)
     case 'not replayed':
       return notReplayed(entering, told)
+    case 'paused':
+      return paused(entering, told)
+    case 'resumed':
+      return resumed(entering, told)
     case 'worked':
       return { account: { ...entering.account, effects: [...entering.account.effects, told.id] } }
     case 'began':

@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import type { TestDatabase } from '../support/database.ts'
+import { prepareAll } from '../support/prepare-all.ts'
 import { makeTables } from '../support/settle-bench.ts'
 import { createSession, type DrivenSession, type World } from './session.ts'
 import type { Given, Scenario, Snapshot } from './terms.ts'
@@ -32,6 +33,7 @@ export async function openBench(database: TestDatabase): Promise<Bench> {
   for (const letter of letters) {
     const client = await database.client()
     const pid = await prepared(client, database.schema)
+    prepareAll(client)
     sessions.set(letter, createSession({ client, pid, letter, names, world }))
   }
   let resets = 0
@@ -76,19 +78,24 @@ async function prepared(client: pg.Client, schema: string): Promise<number> {
 const restart = (names: Names): string => `select setval('${names.sequence}', 100)`
 
 function truncating(names: Names): readonly string[] {
-  return [`truncate ${names.messages}, ${names.dead}, effects`, restart(names)]
+  return [`truncate ${names.messages}, ${names.dead}, ${names.queues}, effects`, restart(names)]
 }
 
 function deleting(names: Names): readonly string[] {
-  return [...[names.messages, names.dead, 'effects'].map((table) => `delete from ${table}`), restart(names)]
+  return [
+    ...[names.messages, names.dead, names.queues, 'effects'].map((table) => `delete from ${table}`),
+    restart(names),
+  ]
 }
 
-function givenSql(names: Names, { place, id, timer, isDue }: Given, seq: number): string {
+function givenSql(names: Names, given: Given, seq: number): string {
+  const { place, id, timer, isDue, key, isJoining, silent = 0 } = given
   const name = timer === null ? 'null' : `'${timer}'`
+  const keys = key === undefined ? 'null, null' : isJoining ? `null, '${key}'` : `'${key}', null`
   switch (place) {
     case 'live':
-      return `insert into ${names.messages} (seq, id, queue, body, timer_id, due_at) overriding system value
-              values (${seq}, '${id}', 'orders', '{}', ${name}, ${isDue ? 'now()' : 'null'})`
+      return `insert into ${names.messages} (seq, id, queue, body, timer_id, due_at, deliveries, key, later_key) overriding system value
+              values (${seq}, '${id}', 'orders', '{}', ${name}, ${isDue ? 'now()' : 'null'}, ${silent}, ${keys})`
     case 'dead':
       return `insert into ${names.dead} (original_seq, id, queue, body, timer_id, attempts, deliveries, created_at, failure_reason)
               values (${seq}, '${id}', 'orders', '{}', ${name}, 1, 1, now(), 'rejected')`
@@ -105,16 +112,18 @@ async function look(observer: pg.Client, names: Names, hours: number): Promise<S
   const text = `select (select json_agg(json_build_object('seq', seq::text, 'id', id, 'timer', timer_id, 'fired', fired_timer_id,
                       'token', lease_token, 'isLeaseOver', coalesce(leased_until < ${now}, true),
                       'attempts', attempts, 'deliveries', deliveries, 'isFailed', failed_at is not null, 'cycles', ${cycles},
+                      'key', key, 'laterKey', later_key, 'isParked', parked_at is not null,
                       'due', case when due_at is null then 'fresh' when due_at = 'infinity' then 'never'
                                   when due_at <= ${now} then 'due' else 'later' end) order by seq)
                from ${names.messages}) as messages,
             (select json_agg(json_build_object('id', id, 'timer', timer_id, 'attempts', attempts, 'deliveries', deliveries,
                       'cycles', ${cycles}) order by dead_seq)
                from ${names.dead}) as dead,
+            (select paused_by from ${names.queues}) as paused,
             (select json_agg(message) from effects) as effects`
   const { rows } = await observer.query({ name: 'look', text, values: [hours] })
-  const { messages, dead, effects } = rows[0]
-  return { messages: messages ?? [], dead: dead ?? [], effects: effects ?? [] }
+  const { messages, dead, effects, paused: pausedBy } = rows[0]
+  return { messages: messages ?? [], dead: dead ?? [], effects: effects ?? [], pausedBy }
 }
 
 async function blockersOf(

@@ -1,5 +1,6 @@
 // Entries of who claims, and of who writes by a lease. Pure.
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
+import { isFirst, standsBefore } from './book-order.ts'
 import {
   type Account,
   type Booked,
@@ -29,14 +30,23 @@ export function claimed(entering: Entering, { lease, deliveries, keepsName }: Of
     told.some((one) => one.kind === 'written' && one.ending.kind === 'fenced' && one.lease.seq === lease.seq),
   )
   if (fencer) return broken('nobody takes a message from an open transaction', `${what} was claimed`)
+  if (account.pausedBy !== null) return broken('nothing is claimed of a paused queue', `${what} was claimed`)
   if (entry === undefined || !isFree(entry, hour))
     return broken('only what is free is claimed', `${what} was claimed, and was ${stateOf(account, lease)}`)
+  const before = account.messages.find((one) => standsBefore(one, entry) && one.token !== lease.token)
+  if (lease.key !== undefined && before !== undefined)
+    return broken(
+      'nothing of its key stands before what is claimed',
+      `${what} was claimed, and #${shortId(before.id)} was ${stateOf(account, { ...lease, id: before.id, seq: before.seq ?? '' })}`,
+    )
   if (deliveries !== entry.deliveries + 1)
     return broken('every claim counts a delivery', `${what} was told delivery ${deliveries}`)
   return changed(account, entry, {
     token: lease.token,
     leaseEnds: hour + leaseHours,
-    deliveries,
+    // A suspect is counted when it is run.
+    deliveries: entry.deliveries > entry.attempts ? entry.deliveries : deliveries,
+    deliveriesBefore: entry.deliveries,
     ...(keepsName ? {} : { timer: null, fired: entry.timer ?? entry.fired }),
   })
 }
@@ -46,12 +56,13 @@ export function claimedEnough(
   { account, hour, wasAlone }: Entering,
   { room, isSure }: Of<'claimed enough'>,
 ): Booked {
-  const left = account.messages.filter((entry) => isFree(entry, hour))
-  if (!(wasAlone || isSure) || room <= 0 || left.length === 0) return { account }
+  const left = account.messages.filter((entry) => isFree(entry, hour) && isFirst(account, entry))
+  if (!(wasAlone || isSure) || room <= 0 || left.length === 0 || account.pausedBy !== null) return { account }
   return broken('what is free is found', `#${shortId(left[0]!.id)} was free, and not claimed`)
 }
 
-function isFree({ token, leaseEnds, dueAt }: Entry, hour: number): boolean {
+function isFree({ token, leaseEnds, dueAt, laterKey }: Entry, hour: number): boolean {
+  if (laterKey !== null) return false
   return (token === null || leaseEnds < hour) && (dueAt === null || dueAt <= hour)
 }
 
@@ -73,13 +84,15 @@ function endingOf({ account, hour }: Entering, entry: Entry, ending: Ending): Bo
       return { account: withFollowOns(ended(account, entry, 'acked'), ending.followOns, hour) }
     case 'extended':
       return changed(account, entry, { leaseEnds: hour + leaseHours })
+    case 'counted':
+      return changed(account, entry, { deliveries: entry.deliveriesBefore + 1 })
     case 'released': {
       const names = namesAfter(account, entry, ending.takesName)
-      return changed(account, entry, { ...free, ...names, deliveries: entry.deliveries - 1 })
+      return changed(account, entry, { ...free, ...names, deliveries: entry.deliveriesBefore })
     }
     case 'snoozed': {
       const names = namesAfter(account, entry, ending.takesName)
-      const deliveries = entry.deliveries - 1
+      const deliveries = entry.deliveriesBefore
       return changed(account, entry, { ...free, ...names, deliveries, dueAt: hour + ending.delayHours })
     }
     case 'retried': {
@@ -92,11 +105,13 @@ function endingOf({ account, hour }: Entering, entry: Entry, ending: Ending): Bo
       const letter = { id, deliveries, cycles, attempts: entry.attempts + 1, timer: timer ?? fired }
       return { account: { ...without(account, entry), dead: [...account.dead, letter] } }
     }
+    case 'parked':
     case 'quarantined':
       return changed(account, entry, {
         ...free,
         attempts: entry.attempts + 1,
         isFailed: true,
+        isParked: ending.kind === 'parked',
         dueAt: Number.POSITIVE_INFINITY,
       })
     case 'fenced':

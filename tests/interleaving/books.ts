@@ -12,10 +12,15 @@ export interface Entry {
   readonly leaseEnds: number
   readonly attempts: number
   readonly deliveries: number
+  /** Before the last claim. */
+  readonly deliveriesBefore: number
   /** null: fresh. */
   readonly dueAt: number | null
   readonly isFailed: boolean
   readonly cycles: number
+  readonly key: string | null
+  readonly laterKey: string | null
+  readonly isParked: boolean
 }
 
 export interface OpenTransaction {
@@ -28,10 +33,16 @@ export interface Account {
   readonly messages: readonly Entry[]
   readonly dead: readonly DeadRow[]
   readonly effects: readonly string[]
+  /** Who has paused the queue; null: it is not paused. */
+  readonly pausedBy: string | null
   /** How each message that is gone came to its end. */
   readonly ends: ReadonlyMap<string, string>
   readonly replays: ReadonlySet<string>
   readonly open: ReadonlyMap<string, OpenTransaction>
+  /** Of each key, the last message whose handler was started. */
+  readonly started: ReadonlyMap<string, string>
+  /** The places of messages with a key that somebody could see, by key. */
+  readonly seen: ReadonlyMap<string, readonly string[]>
 }
 
 /** Either the books after it, or why it cannot have happened. */
@@ -59,10 +70,15 @@ export function bySeq({ messages }: Account, seq: string): Entry | undefined {
   return messages.find((entry) => entry.seq === seq)
 }
 
-export function entryOf({ id, timer, delayHours }: Made, hour: number, seq: string | null): Entry {
-  const fixed = { fired: null, token: null, leaseEnds: 0, attempts: 0, deliveries: 0 }
+export function entryOf(
+  { id, timer, delayHours, key = null }: Made,
+  hour: number,
+  seq: string | null,
+): Entry {
+  const fixed = { fired: null, token: null, leaseEnds: 0, attempts: 0, deliveries: 0, deliveriesBefore: 0 }
   const dueAt = delayHours === null ? null : hour + delayHours
-  return { ...fixed, id, seq, timer, dueAt, isFailed: false, cycles: 0 }
+  const keys = delayHours === null ? { key, laterKey: null } : { key: null, laterKey: key }
+  return { ...fixed, ...keys, id, seq, timer, dueAt, isFailed: false, isParked: false, cycles: 0 }
 }
 
 export function changed(account: Account, entry: Entry, changes: Partial<Entry>): Booked {

@@ -29,7 +29,7 @@ const claimNext: Step = {
         const { seq, id, token, attempt, deliveries } = lease
         return {
           kind: 'claimed',
-          lease: { seq, id, token, attempts: attempt - 1 },
+          lease: { seq, id, token, attempts: attempt - 1, deliveriesBefore: deliveries - 1 },
           deliveries,
           keepsName: false,
         }

@@ -7,6 +7,9 @@ export const message = (number: number): Given => live(number, null, false)
 /** As a retried one is: in the due lane, and due. */
 export const dueMessage = (number: number): Given => live(number, null, true)
 
+/** One whose last delivery ended without an outcome. */
+export const suspect = (number: number): Given => ({ ...live(number, null, false), silent: 1 })
+
 /** One whose time has come. */
 export const timer = (number: number, name: string): Given => live(number, name, true)
 

@@ -1,4 +1,5 @@
 // The books against the tables. Pure.
+import { outOfOrder, seenOf } from './book-order.ts'
 import { type Account, type Booked, broken, type Entry, shortId, shortToken } from './books.ts'
 import type { DeadRow, MessageRow, Scenario, Snapshot, Violation } from './terms.ts'
 
@@ -9,11 +10,13 @@ export function reconcile(account: Account, snapshot: Snapshot, scenario: Scenar
     nameHeldTwice(snapshot) ??
     lost(account, snapshot) ??
     unreported(account, snapshot) ??
+    pauseProblem(account, snapshot) ??
+    outOfOrder(account, snapshot) ??
     effectsProblem(account, snapshot, scenario)
   if (violation !== null) return { violation }
   const seqs = new Map(snapshot.messages.map(({ id, seq }) => [id, seq]))
   const messages = account.messages.map((entry) => ({ ...entry, seq: seqs.get(entry.id)! }))
-  return { account: { ...account, messages } }
+  return { account: { ...account, messages, seen: seenOf(snapshot.messages, account.seen) } }
 }
 
 function inTwoPlaces({ messages, dead }: Snapshot): Violation | null {
@@ -49,6 +52,12 @@ function unreported(account: Account, { messages, dead }: Snapshot): Violation |
   return broken('nothing changes that was not reported', details.join('; ')).violation
 }
 
+function pauseProblem(account: Account, snapshot: Snapshot): Violation | null {
+  if (account.pausedBy === snapshot.pausedBy) return null
+  const details = `reported ${account.pausedBy}, stored ${snapshot.pausedBy}`
+  return broken('who pauses first stays recorded', details).violation
+}
+
 function effectsProblem(
   account: Account,
   { effects }: Snapshot,
@@ -79,7 +88,9 @@ function bookedLine({ hour }: Account, entry: Entry): string {
 export function storedLine(row: MessageRow): string {
   return [
     `#${shortId(row.id)}`,
-    row.isFailed ? 'quarantined' : row.due,
+    row.isParked ? 'parked' : row.isFailed ? 'quarantined' : row.due,
+    row.key === null ? '' : `of ${row.key}`,
+    row.laterKey === null ? '' : `joins ${row.laterKey}`,
     row.isFailed && row.due !== 'never' ? row.due : '',
     row.token === null ? '' : `leased by ${shortToken(row.token)}${row.isLeaseOver ? ' (over)' : ''}`,
     counts(row),

@@ -7,6 +7,7 @@ import { reconcile } from './reconcile.ts'
 import type { DrivenSession } from './session.ts'
 import { calm, settle } from './settle.ts'
 import { anHourPasses, claim } from './steps.ts'
+import { closingInOrder } from './steps-order.ts'
 import type { Finished, Scenario, Snapshot, Violation } from './terms.ts'
 
 /** A step that was begun, those that came to their end by it, and what everybody could see then. */
@@ -57,20 +58,23 @@ export async function runOrder(
   }
   if (limit < order.length) return end({ impossibleAt: null, violation: null })
   stage.assertOver()
-  const booked = effectsAtTheEnd(account, scenario) ?? (await foundLater(bench, account))
+  const booked = effectsAtTheEnd(account, scenario) ?? (await foundLater(bench, account, scenario))
   return end({ impossibleAt: null, violation: 'violation' in booked ? booked.violation : null })
 }
 
 /** Whatever happened: an hour later, what is left and not dead is found by a claim. */
-async function foundLater(bench: Bench, account: Account): Promise<Booked> {
+async function foundLater(bench: Bench, account: Account, scenario: Scenario): Promise<Booked> {
   const session = bench.sessions.get(closer)!
   let booked: Booked = { account }
   session.hear((one) => {
     if ('account' in booked) booked = book(booked.account, one)
   })
-  for (const step of [anHourPasses, claim()]) {
+  for (const step of [anHourPasses, ...(scenario.isOrdered ? closingInOrder : [claim()])]) {
     session.start(step, true)
     await session.over
+    // Where what joins its key stands, only the table tells.
+    if (scenario.isOrdered && 'account' in booked)
+      booked = reconcile(booked.account, await bench.look(), scenario)
   }
   return booked
 }

@@ -1,7 +1,8 @@
 // What is gone through in all its orders: races of claims, renewals and settlements. Those of timers and dead letters are in
-// scenarios-timers.ts, of handlers' transactions in scenarios-transactional.ts.
+// scenarios-timers.ts, of handlers' transactions in scenarios-transactional.ts, of ordered queues in scenarios-order.ts.
 import { cursorScenario } from './cursor.ts'
-import { dueMessage, message } from './given.ts'
+import { dueMessage, message, suspect } from './given.ts'
+import { largeOrderScenarios, orderScenarios } from './scenarios-order.ts'
 import { largeTimerScenarios, timerScenarios } from './scenarios-timers.ts'
 import { largeTransactionalScenarios, transactionalScenarios } from './scenarios-transactional.ts'
 import {
@@ -12,11 +13,14 @@ import {
   bury,
   claim,
   commit,
+  count,
   patient,
+  pause,
   publish,
   quarantine,
   release,
   renew,
+  resume,
   retry,
   rollback,
   snooze,
@@ -106,12 +110,58 @@ const leasing: readonly Scenario[] = [
   },
 ]
 
+const pausing: readonly Scenario[] = [
+  {
+    key: 'pause-claim',
+    title:
+      'a pause that is not committed yet, and its end, while somebody claims, gives back and claims again',
+    given: [message(1), dueMessage(2)],
+    programs: { A: [begin, pause, commit, resume], B: [claim(), release(), claim(), ack] },
+  },
+  {
+    key: 'pause-pause',
+    title: 'two who pause and resume, of whom one has not committed yet',
+    given: [message(1)],
+    programs: { A: [begin, pause, commit, resume], B: [pause, resume, claim()] },
+  },
+]
+
+const suspecting: readonly Scenario[] = [
+  {
+    key: 'count-reclaim',
+    title: 'a suspect that is counted by a holder whose lease may have ended, and by who takes it over',
+    given: [suspect(1)],
+    programs: { A: [claim(), count, count, ack], B: [anHourPasses, claim(), count, ack] },
+  },
+  {
+    key: 'count-release',
+    title: 'a suspect that is given back before or after it is counted, and who takes it over does the same',
+    given: [suspect(1)],
+    programs: { A: [claim(), count, release()], B: [anHourPasses, claim(), release(), claim(), snooze()] },
+  },
+  {
+    key: 'count-retry',
+    title: 'a suspect that fails when it is run: what was in silence stays so',
+    given: [suspect(1)],
+    programs: { A: [claim(), count, retry()], B: [anHourPasses, claim(), count, retry()] },
+  },
+  {
+    key: 'count-midway',
+    title: 'a suspect whose count is not committed yet, or is rolled back, when another comes for it',
+    given: [suspect(1)],
+    programs: { A: [claim(), begin, count, rollback], B: [anHourPasses, claim(), count, ack] },
+  },
+]
+
 /** On every run. */
 export const scenarios: readonly Scenario[] = [
   ...settling,
   ...leasing,
+  ...pausing,
+  ...suspecting,
   ...timerScenarios,
   ...transactionalScenarios,
+  ...orderScenarios,
 ]
 
 /** More sessions, and time that passes whenever it likes: by `npm run test:large`. */
@@ -156,4 +206,5 @@ export const largeScenarios: readonly Scenario[] = [
   cursorScenario,
   ...largeTimerScenarios,
   ...largeTransactionalScenarios,
+  ...largeOrderScenarios,
 ]

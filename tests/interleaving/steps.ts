@@ -1,13 +1,16 @@
 // Steps: the library's own statements, each of them alone or inside the transaction that the session has open.
 import type { Conflict, Draft } from '../../packages/postbox/src/core/message.ts'
+import { deliveriesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
-import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
+import { claimMessages, type MessageRow } from '../../packages/postbox/src/sql/claim-messages.ts'
+import { countDelivery } from '../../packages/postbox/src/sql/count-delivery.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
 import { extendLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
 import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
+import { pauseQueue, resumeQueue } from '../../packages/postbox/src/sql/pause-queue.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
 import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
@@ -19,8 +22,8 @@ import { replaceOnce } from './replace-once.ts'
 import type { Ending, Lease, Made, Step } from './terms.ts'
 
 const hourMs = 3_600_000
-const leaseMs = 60_000
-const queue = 'orders'
+export const leaseMs = 60_000
+export const queue = 'orders'
 
 /** Every lease that is not renewed is over after it. No row is touched and no lock waited for, as it is with time. */
 export const anHourPasses: Step = {
@@ -67,16 +70,36 @@ function claiming(label: string, room: number, rewrite: Rewrite): Step {
       const wanted = { queue, room, leaseMs, after: '0', dueFromMs: null, sweep: true }
       const statement = claimMessages(session.names, { token, queues: [wanted] })
       const rows = (await session.run(rewrite(statement))).filter((row) => row.kind === 'message')
-      const claimed = rows.map(({ seq, id, attempts, deliveries }) => ({
+      const claimed = rows.map((row) => ({
         kind: 'claimed' as const,
-        lease: { seq, id, token, attempts: Number(attempts) },
-        deliveries: Number(deliveries),
+        lease: leaseOf(row, token),
+        deliveries: deliveriesOf(row),
         keepsName: label === 'claim as before',
       }))
       session.takeInHand(claimed.map(({ lease }) => lease))
       return [...claimed, { kind: 'claimed enough', room: room - rows.length }]
     },
   }
+}
+
+export const pause: Step = pausing('pause', pauseQueue)
+export const resume: Step = pausing('resume', resumeQueue)
+
+function pausing(label: 'pause' | 'resume', statement: typeof pauseQueue): Step {
+  return {
+    label,
+    async perform(session) {
+      const input = { queue, by: session.letter, wake: 'poll' } as const
+      const rows = await session.run(statement(session.names, input))
+      const kind = label === 'pause' ? 'paused' : 'resumed'
+      return [{ kind, by: session.letter, isDone: rows.length > 0 }]
+    },
+  }
+}
+
+export function leaseOf(row: MessageRow, token: string): Lease {
+  const { seq, id, attempts } = row
+  return { seq, id, token, attempts: Number(attempts), deliveriesBefore: deliveriesOf(row) - 1 }
 }
 
 /** The same, and may wait: for twins that do more harm than that. */
@@ -116,6 +139,17 @@ export const ack: Step = settling({
   label: 'ack',
   ending: { kind: 'acked', followOns: [] },
   statement: deleteAcked,
+})
+
+/** Of the one message in hand, which is about to be run. */
+export const count: Step = settling({
+  label: 'count',
+  ending: { kind: 'counted' },
+  keeps: true,
+  statement(names, [lease]) {
+    const { seq, token, deliveriesBefore } = lease!
+    return countDelivery(names, { seq, token, deliveries: deliveriesBefore + 1 })
+  },
 })
 
 /** Steps over rows that are locked. */
@@ -233,8 +267,16 @@ export function publish(
   }
 }
 
-function draftOf({ id, timer, delayHours }: Made, conflict: Conflict): Draft {
-  const fixed = { id, queue, key: null, headers: null, generation: null, body: Buffer.from('{}') }
+export function draftOf({ id, timer, delayHours, key = null }: Made, conflict: Conflict): Draft {
+  const fixed = {
+    id,
+    queue,
+    key,
+    isOrdered: key !== null,
+    headers: null,
+    generation: null,
+    body: Buffer.from('{}'),
+  }
   const schedule =
     delayHours === null
       ? ({ kind: 'now' } as const)

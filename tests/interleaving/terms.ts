@@ -8,6 +8,10 @@ export interface Lease {
   readonly id: string
   readonly token: string
   readonly attempts: number
+  /** How many were counted before its claim. */
+  readonly deliveriesBefore: number
+  /** In an ordered queue. */
+  readonly key?: string | null
 }
 
 /** A message that somebody asked to be written, in the words of the account. */
@@ -16,17 +20,22 @@ export interface Made {
   readonly timer: string | null
   /** null: fresh, due at once. */
   readonly delayHours: number | null
+  /** In an ordered queue. */
+  readonly key?: string | null
 }
 
 /** What a lease's holder may report of its row. */
 export type Ending =
   | { readonly kind: 'acked'; readonly followOns: readonly Made[] }
   | { readonly kind: 'extended' }
+  /** The delivery of a suspect, which is about to be run. */
+  | { readonly kind: 'counted' }
   | { readonly kind: 'released'; readonly takesName: boolean }
   | { readonly kind: 'snoozed'; readonly takesName: boolean; readonly delayHours: number }
   | { readonly kind: 'retried'; readonly takesName: boolean; readonly delayHours: number }
   | { readonly kind: 'buried' }
   | { readonly kind: 'quarantined' }
+  | { readonly kind: 'parked' }
   | { readonly kind: 'fenced' }
 
 /** What a session was told by the database, in the order in which it was told. What it was told in a transaction counts when that commits. */
@@ -37,11 +46,16 @@ export type Told =
   | {
       readonly kind: 'claimed'
       readonly lease: Lease
+      /** This one included, whether the claim has counted it or not. */
       readonly deliveries: number
       readonly keepsName: boolean
     }
   /** There was room for so many more. `isSure`: nobody else can have been in the way. */
   | { readonly kind: 'claimed enough'; readonly room: number; readonly isSure?: true }
+  /** Its handler: of a key, one at a time. */
+  | { readonly kind: 'started'; readonly lease: Lease }
+  /** So many that were due have taken their place in their key. */
+  | { readonly kind: 'joined'; readonly count: number }
   | { readonly kind: 'written'; readonly lease: Lease; readonly ending: Ending }
   | { readonly kind: 'lease lost'; readonly lease: Lease; readonly ending: Ending }
   | {
@@ -59,6 +73,9 @@ export type Told =
       readonly id: string
       readonly because: 'not_found' | 'already_replayed' | 'timer_conflict'
     }
+  /** `isDone`: by this very step; else somebody was before. */
+  | { readonly kind: 'paused'; readonly by: string; readonly isDone: boolean }
+  | { readonly kind: 'resumed'; readonly by: string; readonly isDone: boolean }
   | { readonly kind: 'worked'; readonly id: string }
 
 /** What a step may do: statements on the session's own connection. */
@@ -103,6 +120,11 @@ export interface Given {
   readonly timer: string | null
   /** Due at once in the due lane; else fresh. */
   readonly isDue: boolean
+  /** Deliveries that ended without an outcome. */
+  readonly silent?: number
+  /** In an ordered queue; `isJoining`: it takes its place in its key when it is due. */
+  readonly key?: string
+  readonly isJoining?: true
 }
 
 export interface Scenario {
@@ -116,6 +138,8 @@ export interface Scenario {
   readonly lanes?: Readonly<Record<string, string>>
   /** Every message is handled in the end, and has left exactly one effect. */
   readonly isTransactional?: true
+  /** The queue is in the order of its keys. */
+  readonly isOrdered?: true
 }
 
 export interface MessageRow {
@@ -130,6 +154,11 @@ export interface MessageRow {
   readonly due: 'fresh' | 'due' | 'later' | 'never'
   readonly isFailed: boolean
   readonly cycles: number
+  readonly key: string | null
+  /** The key that it will have when it is due. */
+  readonly laterKey: string | null
+  /** Dead, and holds its key. */
+  readonly isParked: boolean
 }
 
 export type DeadRow = Pick<MessageRow, 'id' | 'timer' | 'attempts' | 'deliveries' | 'cycles'>
@@ -140,6 +169,7 @@ export interface Snapshot {
   readonly dead: readonly DeadRow[]
   /** The message that each effect is of. */
   readonly effects: readonly string[]
+  readonly pausedBy: string | null
 }
 
 /** A step that has come to its end. */

@@ -39,6 +39,10 @@ function oneText(told: Told): string {
       return `#${shortId(told.lease.id)} claimed by ${shortToken(told.lease.token)}`
     case 'claimed enough':
       return ''
+    case 'started':
+      return `#${shortId(told.lease.id)} started`
+    case 'joined':
+      return `${told.count} joined`
     case 'written':
       return `#${shortId(told.lease.id)} ${told.ending.kind} by ${shortToken(told.lease.token)}`
     case 'lease lost':

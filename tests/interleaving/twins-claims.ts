@@ -71,10 +71,23 @@ const claims: readonly Twin[] = [
     key: 'claim-uncounted',
     guard: 'a claim counts a delivery',
     breaks: {
-      claim_messages: (text) =>
-        replaceOnce(text, 'deliveries = m.deliveries + 1', 'deliveries = m.deliveries'),
+      claim_messages: (text) => replaceOnce(text, 'then 0 else 1 end', 'then 0 else 0 end'),
     },
     scenario: 'ack-reclaim',
+    promise: 'every claim counts a delivery',
+  },
+  {
+    key: 'claim-counts-suspects',
+    guard: 'a claim does not count the delivery of a suspect',
+    breaks: { claim_messages: (text) => replaceOnce(text, 'then 0 else 1 end', 'then 1 else 1 end') },
+    scenario: 'count-release',
+    promise: 'every claim counts a delivery',
+  },
+  {
+    key: 'claim-unsuspecting',
+    guard: 'a claim tells which of its rows are suspects',
+    breaks: { claim_messages: (text) => replaceOnce(text, 'where suspect is not null', 'where false') },
+    scenario: 'count-release',
     promise: 'every claim counts a delivery',
   },
   {
@@ -86,24 +99,51 @@ const claims: readonly Twin[] = [
   },
 ]
 
+const pauses: readonly Twin[] = [
+  {
+    key: 'claim-paused',
+    guard: 'a claim takes nothing of a paused queue',
+    breaks: {
+      claim_messages: (text) =>
+        replaceOnce(text, /case when coalesce\(.*\) then 0 else w\.room end as room/, 'w.room'),
+    },
+    scenario: 'pause-claim',
+    promise: 'nothing is claimed of a paused queue',
+  },
+  {
+    key: 'pause-second',
+    guard: 'a pause leaves a queue that is paused as it is',
+    breaks: { pause_queue: (text) => replaceOnce(text, '\n   where q.paused_at is null', '') },
+    scenario: 'pause-pause',
+    promise: 'who pauses first stays recorded',
+  },
+  {
+    key: 'resume-second',
+    guard: 'only a queue that is paused is resumed',
+    breaks: { resume_queue: (text) => replaceOnce(text, '\n     and q.paused_at is not null', '') },
+    scenario: 'pause-pause',
+    promise: 'what is paused is resumed once',
+  },
+]
+
 const renewals: readonly Twin[] = [
   {
     key: 'renew-unfenced',
     guard: 'a renewal carries the token of its lease',
-    breaks: { extend_leases: (text) => replaceOnce(text, '      and o.lease_token = s.token\n', '') },
+    breaks: { extend_leases: (text) => replaceOnce(text, '      and m.lease_token = s.token\n', '') },
     scenario: 'renew-reclaim',
     promise: 'only the holder of the lease writes',
   },
   {
     key: 'renew-waits',
     guard: 'a renewal steps over rows that are locked',
-    breaks: { extend_leases: (text) => replaceOnce(text, 'for update of o skip locked', 'for update of o') },
+    breaks: { extend_leases: (text) => replaceOnce(text, 'for update of m skip locked', 'for update of m') },
     scenario: 'tx-renew',
     promise: 'it waits for nobody',
   },
 ]
 
-export const claimTwins: readonly Twin[] = [...inLanes, ...claims, ...renewals]
+export const claimTwins: readonly Twin[] = [...inLanes, ...claims, ...pauses, ...renewals]
 
 /** Candidates by a look without a lock, then a write by their places: what has become of them meanwhile is not asked. */
 function rescuing(text: string): string {

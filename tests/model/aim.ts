@@ -1,6 +1,18 @@
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
-import type { Command, DraftChoice, LeaseChoice, WriteChoice } from './commands.ts'
-import type { Draft, Fence, Message, Settled, State, Step, Write } from './terms.ts'
+import { isPaused } from './claiming.ts'
+import type { Command, DraftChoice, LeaseChoice, WriteChoice } from './command.ts'
+import { isFirst } from './ordering.ts'
+import {
+  type Choice,
+  type Draft,
+  type Fence,
+  type Message,
+  orderedQueue,
+  type Settled,
+  type State,
+  type Step,
+  type Write,
+} from './terms.ts'
 
 /**
  * What a command comes to in this state; null: there is nothing to settle, or to replay. `number` is the command's own, and numbers what
@@ -16,7 +28,19 @@ export function stepOf(state: State, command: Command, number: number): Step | n
       return settling(state, command, number)
     case 'replay':
       return replaying(state, command)
+    case 'claimInOrder':
+      return claimingInOrder(state, command, number)
+    case 'join':
+      // Nobody sees to a paused queue.
+      return isPaused(state, orderedQueue) ? null : command
+    case 'resumeKey':
+    case 'skipKey':
+      return { ...command, by: `operator ${number}` }
+    case 'pause':
+    case 'resume':
+      return { ...command, by: `operator ${number}` }
     case 'pass':
+    case 'listKeys':
     case 'cancel':
     case 'crash':
       return command
@@ -70,13 +94,29 @@ function claiming({ now, nextPlace }: State, command: Of<'claim'>, number: numbe
   return { kind: 'claim', claim: number, worker, wanted: aimed, generation }
 }
 
+function claimingInOrder({ now, nextPlace, ends }: State, command: Of<'claimInOrder'>, number: number): Step {
+  const { worker, generation } = command
+  const { dueWithinMs, after, goesOn, ...one } = command.wanted
+  const wanted = {
+    ...one,
+    after: Math.min(after, nextPlace - 1),
+    dueFrom: dueWithinMs === null ? null : now - dueWithinMs,
+    ends: goesOn ? [...ends].map(([key, place]) => ({ key, place })) : [],
+  }
+  return { kind: 'claimInOrder', claim: number, worker, wanted, generation, choice: nothing }
+}
+
+const nothing: Choice = { places: [], passed: null, leftKeys: [], isJoinDue: false }
+
 function settling(state: State, { leases, write }: Of<'settle'>, number: number): Step | null {
   const chosen = leases.flatMap((lease) => fenceOf(state, lease) ?? [])
   if (chosen.length === 0) return null
   const byPlace = new Map(chosen.map((fence) => [fence.place, fence]))
   const fences = [...byPlace.values()].sort((a, b) => a.place - b.place)
-  const isBurial = write.kind === 'bury' || write.kind === 'quarantine'
-  const settled = isBurial ? oneOfEachId(state, fences) : fences
+  const isBurial = 'hasRun' in write
+  const inTurn = fences.filter((fence) => isInTurn(state, fence, write))
+  if (inTurn.length === 0) return null
+  const settled = isBurial ? oneOfEachId(state, inTurn) : inTurn
   return { kind: 'settle', settled: withFollowOns(state, settled, { write, number }), write: writeOf(write) }
 }
 
@@ -87,6 +127,18 @@ function fenceOf({ given }: State, { index, from }: LeaseChoice): Fence | undefi
   if (from !== 'foreign') return { place, claim }
   // Number 0 is nobody's.
   return { place, claim: given.find((other) => other.claim !== claim)?.claim ?? 0 }
+}
+
+/**
+ * A worker runs the first message of a key, and the next when it is written that this one is gone: only then has it something to say of it, but that it
+ * still has it, or gives it back. Only what is in the order of its key is parked. What it has lost it may say whatever of.
+ */
+function isInTurn(state: State, { place, claim }: Fence, write: WriteChoice): boolean {
+  const message = state.messages.find((one) => one.place === place && one.lease?.claim === claim)
+  if (message === undefined || write.kind === 'release' || write.kind === 'extend') return true
+  const isOrdered = message.queue === orderedQueue
+  if (write.kind === 'park' && (!isOrdered || message.key === null)) return false
+  return !isOrdered || isFirst(state, message)
 }
 
 /** Which of two that died in the same statement is the newer one, nobody promises. */
@@ -116,11 +168,13 @@ function writeOf(choice: WriteChoice): Write {
       return { kind: 'ack' }
     case 'bury':
     case 'quarantine':
+    case 'park':
       return { ...choice, reason: choice.hasRun ? 'rejected' : 'max_deliveries' }
     case 'retry':
     case 'snooze':
     case 'release':
     case 'extend':
+    case 'count':
       return choice
     default:
       return unreachable(choice)

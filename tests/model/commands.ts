@@ -1,81 +1,18 @@
-// Commands by chance. One names earlier things by an index, modulo what there is: what is left of a sequence is a sequence again when
-// commands are taken out of it, which is how fast-check finds a short one that fails. Few queues, timers and workers, so that things meet.
+// Commands by chance. Few queues, timers and workers, so that things meet.
 import fc from 'fast-check'
-import { type Ending, hour, type Queue, type Wanted } from './terms.ts'
-
-export type Command =
-  | {
-      readonly kind: 'publish'
-      readonly queue: Queue
-      readonly drafts: readonly DraftChoice[]
-      readonly conflict: 'keep' | 'replace'
-      readonly ending: Ending
-    }
-  | {
-      readonly kind: 'claim'
-      readonly worker: number
-      readonly wanted: readonly WantedChoice[]
-      readonly generation: number | null
-    }
-  | { readonly kind: 'pass'; readonly ms: number }
-  | { readonly kind: 'settle'; readonly leases: readonly LeaseChoice[]; readonly write: WriteChoice }
-  | { readonly kind: 'cancel'; readonly queue: Queue; readonly timer: string; readonly ending: Ending }
-  | {
-      readonly kind: 'replay'
-      readonly letter: number
-      /** Of all that there is: most are not dead. */
-      readonly isStray: boolean
-      readonly generation: number | null
-      readonly delayMs: number
-      readonly historyLimit: number
-    }
-  | { readonly kind: 'crash'; readonly worker: number }
-
-export interface DraftChoice {
-  readonly key: string | null
-  readonly timer: string | null
-  readonly due: DueChoice
-  readonly generation: number | null
-  /** It has the id of this dead letter, or message when none is dead; null: one of its own. */
-  readonly again: number | null
-}
-
-export type DueChoice =
-  | { readonly kind: 'now' }
-  | { readonly kind: 'after'; readonly delayMs: number }
-  /** From now; it may have passed. */
-  | { readonly kind: 'at'; readonly inMs: number }
-
-export type WantedChoice = Omit<Wanted, 'dueFrom'> & {
-  /** How long ago; null: from ever. */
-  readonly dueWithinMs: number | null
-}
-
-export interface FollowOnChoice extends DraftChoice {
-  readonly queue: Queue
-  readonly conflict: 'keep' | 'replace'
-}
-
-export interface LeaseChoice {
-  readonly index: number
-  /** One that its worker means to settle, any that was ever given, or the place of one with the token of another. */
-  readonly from: 'held' | 'any' | 'foreign'
-}
-
-export type WriteChoice =
-  | { readonly kind: 'ack'; readonly followOns: readonly FollowOnChoice[] }
-  | {
-      readonly kind: 'retry' | 'snooze'
-      readonly delayMs: number
-      readonly error: string | null
-      readonly takesNames: boolean
-    }
-  | { readonly kind: 'release'; readonly takesNames: boolean }
-  | { readonly kind: 'bury' | 'quarantine'; readonly hasRun: boolean; readonly error: string | null }
-  | { readonly kind: 'extend'; readonly leaseMs: number }
+import type {
+  Command,
+  DraftChoice,
+  DueChoice,
+  FollowOnChoice,
+  LeaseChoice,
+  WantedChoice,
+  WriteChoice,
+} from './command.ts'
+import { type Ending, hour, type Queue } from './terms.ts'
 
 /** The others once in so many times. */
-const mostly = <T>(usual: T, times: number, others: fc.Arbitrary<T>): fc.Arbitrary<T> =>
+export const mostly = <T>(usual: T, times: number, others: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof(
     { withCrossShrink: true },
     { weight: times - 1, arbitrary: fc.constant(usual) },
@@ -84,16 +21,17 @@ const mostly = <T>(usual: T, times: number, others: fc.Arbitrary<T>): fc.Arbitra
 
 const index = fc.nat(11)
 const queue = mostly<Queue>('orders', 4, fc.constant('mails'))
-const worker = fc.nat(2)
+export const worker = fc.nat(2)
 const timer = mostly('t1', 3, fc.constantFrom('t2', 't3'))
-const conflict = fc.constantFrom('keep' as const, 'replace' as const)
+export const conflict = fc.constantFrom('keep' as const, 'replace' as const)
 const generation = fc.option(fc.nat(3), { freq: 2 })
-const error = fc.option(fc.constantFrom('no', 'never'))
-const hours = (...chosen: number[]): fc.Arbitrary<number> => fc.constantFrom(...chosen.map((n) => n * hour))
-const ending: fc.Arbitrary<Ending> = mostly('alone', 4, fc.constantFrom('commit', 'rollback'))
+export const error = fc.option(fc.constantFrom('no', 'never'))
+export const hours = (...chosen: number[]): fc.Arbitrary<number> =>
+  fc.constantFrom(...chosen.map((n) => n * hour))
+export const ending: fc.Arbitrary<Ending> = mostly('alone', 4, fc.constantFrom('commit', 'rollback'))
 
 /** Times that are named lie beside the hours, and so never at the same time as what is due after a delay. */
-const beside = hour / 3
+export const beside = hour / 3
 
 const due: fc.Arbitrary<DueChoice> = fc.oneof(
   fc.constant({ kind: 'now' as const }),
@@ -101,7 +39,7 @@ const due: fc.Arbitrary<DueChoice> = fc.oneof(
   hours(1, 2, 4).map((delayMs) => ({ kind: 'after' as const, delayMs })),
   fc.constantFrom(-1, 1, 3).map((n) => ({ kind: 'at' as const, inMs: n * hour + beside })),
 )
-const draft: fc.Arbitrary<DraftChoice> = fc.record({
+export const draft: fc.Arbitrary<DraftChoice> = fc.record({
   key: fc.option(fc.constantFrom('k1', 'k2')),
   timer: fc.option(timer, { freq: 3 }),
   due,
@@ -121,7 +59,7 @@ const publishing = (draft: fc.Arbitrary<DraftChoice>): fc.Arbitrary<Command> =>
     ending,
   })
 const publish = publishing(draft)
-const publishAgain = publishing(draft.map((one) => ({ ...one, again: 0 })))
+const publishAgain = publishing(draft.map((one) => ({ ...one, again: 0, due: { kind: 'now' } })))
 
 /** Of the name that most others meet. */
 const arm: fc.Arbitrary<Command> = fc.record({
@@ -152,7 +90,19 @@ const claim: fc.Arbitrary<Command> = fc.record({
   generation: mostly<number | null>(null, 3, fc.nat(3)),
 })
 
-const lease: fc.Arbitrary<LeaseChoice> = fc.record({
+/** All that there is, by code of any age. */
+export const claimAll: fc.Arbitrary<Command> = fc.record({
+  kind: fc.constant('claim' as const),
+  worker,
+  wanted: fc.tuple(
+    ...(['orders', 'mails'] as const).map((queue) =>
+      wanted.map((one) => ({ ...one, queue, room: 4, after: 0, dueWithinMs: null })),
+    ),
+  ),
+  generation: fc.constant(null),
+})
+
+export const lease: fc.Arbitrary<LeaseChoice> = fc.record({
   index,
   from: fc.oneof(
     { weight: 4, arbitrary: fc.constant('held' as const) },
@@ -172,22 +122,40 @@ const ack: fc.Arbitrary<WriteChoice> = fc.record({
   followOns: fc.oneof(fc.constant([]), fc.array(followOn, { minLength: 2, maxLength: 5 })),
 })
 const later = { delayMs: hours(0, 1, 2), error, takesNames }
-const retry: fc.Arbitrary<WriteChoice> = fc.record({ kind: fc.constant('retry' as const), ...later })
+export const retry: fc.Arbitrary<WriteChoice> = fc.record({ kind: fc.constant('retry' as const), ...later })
 const snooze: fc.Arbitrary<WriteChoice> = fc.record({ kind: fc.constant('snooze' as const), ...later })
-const release: fc.Arbitrary<WriteChoice> = fc.record({ kind: fc.constant('release' as const), takesNames })
-const putBack = fc.oneof(retry, snooze, release)
+export const release: fc.Arbitrary<WriteChoice> = fc.record({
+  kind: fc.constant('release' as const),
+  takesNames,
+})
+export const putBack = fc.oneof(retry, snooze, release)
 const extend: fc.Arbitrary<WriteChoice> = fc.record({
   kind: fc.constant('extend' as const),
   leaseMs: hours(1, 4),
 })
 
+const count: fc.Arbitrary<WriteChoice> = fc.constant({ kind: 'count' })
+
 /** What a worker does, usually: it settles all that it has. */
-const handful = Array.from({ length: 6 }, (_, index): LeaseChoice => ({ index, from: 'held' }))
+export const handful = Array.from({ length: 6 }, (_, index): LeaseChoice => ({ index, from: 'held' }))
 const leases = fc.oneof(fc.array(lease, { minLength: 1, maxLength: 3 }), fc.constant(handful))
-const settling = (write: fc.Arbitrary<WriteChoice>): fc.Arbitrary<Command> =>
-  fc.record({ kind: fc.constant('settle' as const), leases, write })
-const settle = settling(fc.oneof(ack, ack, putBack, putBack, burial, extend))
+/** What a worker that was away too long does. */
+const stale = fc.array(
+  lease.map((one): LeaseChoice => ({ ...one, from: one.from === 'held' ? 'any' : one.from })),
+  { minLength: 1, maxLength: 3 },
+)
+export const settling = (write: fc.Arbitrary<WriteChoice>, of: fc.Arbitrary<LeaseChoice[]> = leases) =>
+  fc.record({ kind: fc.constant('settle' as const), leases: of, write }) satisfies fc.Arbitrary<Command>
+export const settle = settling(fc.oneof(ack, ack, putBack, putBack, burial, extend, count))
 const bury = settling(burial)
+export const buryAll = settling(burial, fc.constant(handful))
+/** Follow-ons of the name that most others meet. */
+const ackArming = settling(
+  fc.record({
+    kind: fc.constant('ack' as const),
+    followOns: fc.tuple(followOn.map((one) => ({ ...one, queue: 'orders' as const, timer: 't1' }))),
+  }),
+)
 
 const cancel: fc.Arbitrary<Command> = fc.record({
   kind: fc.constant('cancel' as const),
@@ -195,47 +163,56 @@ const cancel: fc.Arbitrary<Command> = fc.record({
   timer,
   ending: fc.constantFrom('alone', 'commit', 'rollback'),
 })
+const cancelArmed: fc.Arbitrary<Command> = fc.record({
+  kind: fc.constant('cancel' as const),
+  queue: fc.constant('orders' as const),
+  timer: fc.constant('t1'),
+  ending: fc.constantFrom('alone', 'rollback'),
+})
 
 const replay: fc.Arbitrary<Command> = fc.record({
   kind: fc.constant('replay' as const),
   letter: index,
-  isStray: mostly(false, 10, fc.constant(true)),
+  isStray: mostly(false, 5, fc.constant(true)),
   generation,
   delayMs: hours(0, 0, 1),
   historyLimit: mostly(1, 3, fc.constant(2)),
 })
+export const replayFirst = replay.map((one) => ({ ...one, letter: 0, isStray: false }) as Command)
 
-const pass: fc.Arbitrary<Command> = hours(1, 2, 4).map((ms) => ({ kind: 'pass', ms }))
-const crash: fc.Arbitrary<Command> = worker.map((worker) => ({ kind: 'crash', worker }))
+export const pass: fc.Arbitrary<Command> = hours(1, 2, 4).map((ms) => ({ kind: 'pass', ms }))
+export const crash: fc.Arbitrary<Command> = worker.map((worker) => ({ kind: 'crash', worker }))
 
 /** One seldom left out at first, and tried without when a sequence fails. */
-const together = (weight: number, ...commands: readonly fc.Arbitrary<Command>[]) => ({
+export const together = (weight: number, ...commands: readonly fc.Arbitrary<Command>[]) => ({
   weight,
   arbitrary: fc.tuple(...commands.map((command) => fc.option(command, { freq: 20 }))),
 })
 
 /** Commands without any plan would find nothing to claim, to settle or to replay. */
-const episode = fc.oneof(
+export const episode = fc.oneof(
   together(4, publish),
   together(3, publish, claim),
   together(5, settle),
   together(4, claim, settle),
   // A timer that is armed again while it runs.
   together(3, arm, claim, arm, settle),
-  together(1, arm, claim, arm, claim, settling(putBack)),
+  together(2, arm, claimAll, arm, claimAll, settling(putBack, fc.constant(handful))),
+  together(2, arm, claimAll, arm, ackArming),
   together(1, publish, claim, bury),
-  together(2, publishAgain, claim, bury, replay),
-  together(3, bury, replay, claim, bury, replay),
+  together(3, publishAgain, claimAll, buryAll, replayFirst),
+  together(2, bury, replay, claim, bury, replay),
+  together(3, buryAll, replayFirst, claimAll, buryAll, replayFirst),
   together(1, replay),
-  together(3, cancel),
+  together(2, cancel),
+  together(2, arm, cancelArmed),
+  together(1, arm, claimAll, cancelArmed),
+  together(3, settling(fc.oneof(snooze, release, extend), stale)),
   together(1, pass, claim),
   together(1, claim, pass, settle),
   // One that fails again, much later.
   together(2, claim, settling(retry), pass, claim, settling(retry)),
   together(2, claim, crash, pass, claim),
+  // What a crash has left, given back before and after it was counted.
+  together(2, claim, crash, pass, claim, settling(count), settling(putBack), pass, claim),
 )
-
-/** Some twenty commands, seldom more than forty. */
-export const sequences: fc.Arbitrary<readonly Command[]> = fc
-  .array(episode, { minLength: 1, maxLength: 18, size: 'max' })
-  .map((episodes) => episodes.flat().filter((command) => command !== null))

@@ -1,21 +1,24 @@
 // The steps of the model on a store, by the statements that the library itself sends.
 
-import type { DeliveredStorage } from '../../packages/postbox/src/core/storage-modes.ts'
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
+import { createPausing } from '../../packages/postbox/src/pausing.ts'
 import { queuesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
-import { claimMessages, type MessageRow } from '../../packages/postbox/src/sql/claim-messages.ts'
+import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
-import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { insertMessages, insertOne } from '../../packages/postbox/src/sql/insert-messages.ts'
+import { eachRow } from '../../packages/postbox/src/sql/insert-plain.ts'
+import { registerQueues } from '../../packages/postbox/src/sql/register-queues.ts'
 import { replayDeadLetter } from '../../packages/postbox/src/sql/replay-dead-letter.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import type { StoreSnapshot } from '../support/store-snapshot.ts'
 import type { Store } from '../support/stores.ts'
+import { claimInOrder, decide, join, listKeys } from './drive-order.ts'
 import { settle } from './drive-settling.ts'
-import { type Driven, draftFor, wakeOf } from './driven.ts'
+import { type Driven, draftFor, type Told, wakeOf } from './driven.ts'
 import { type Look, lookAt } from './look.ts'
-import { contentIn, keptIn, numberOf, Places, stateIn, uuidOf } from './stored.ts'
-import { type Answer, type Delivered, type Ending, hoursFrom, type KeptMessage, type Step } from './terms.ts'
+import { keptIn, numberOf, Places, stateIn, toldBy, uuidOf } from './stored.ts'
+import { type Answer, type Ending, hoursFrom, type KeptMessage, orderedQueue, type Step } from './terms.ts'
 
 /** A store that takes the steps of one sequence; empty at its beginning. */
 export interface Driver {
@@ -30,9 +33,14 @@ export interface Driver {
 
 const mostStepsWithoutLook = 3
 
-export async function driverOf(store: Store, delivered: DeliveredStorage): Promise<Driver> {
+export async function driverOf(
+  store: Store,
+  settings: Pick<Driven, 'delivered' | 'looksEverywhere'>,
+): Promise<Driver> {
   const places = new Places()
-  const attempts = new Map<string, number>()
+  const parts = { ...settings, store, places, told: new Map<string, Told>() }
+  const orders = { ordered: [orderedQueue], others: [] }
+  await store.database.run(registerQueues(store.names, orders))
   let seen: StoreSnapshot = await store.snapshot()
   let steps = 0
   let stepsWithoutLook = 0
@@ -41,10 +49,7 @@ export async function driverOf(store: Store, delivered: DeliveredStorage): Promi
     async take(step, now) {
       // A millisecond more with each step: times that are named in two steps are never the same.
       const offset = seen.now - now + ++steps
-      const answer = await perform(
-        { store, places, attempts, epochMs: (time) => time + offset, delivered },
-        step,
-      )
+      const answer = await perform({ ...parts, now, epochMs: (time) => time + offset }, step)
       // A clock of whole milliseconds may stand still from one step to the next.
       if (Number.isInteger(seen.now)) await store.advance(1)
       stepsWithoutLook++
@@ -70,6 +75,7 @@ function needsLook(step: Step): boolean {
   const { kind } = step
   return (
     kind === 'replay' ||
+    kind === 'join' ||
     kind === 'pass' ||
     (kind === 'settle' && step.settled.some(({ followOns }) => followOns.length > 0))
   )
@@ -81,6 +87,18 @@ async function perform(driven: Driven, step: Step): Promise<Answer> {
       return publish(driven, step)
     case 'claim':
       return claim(driven, step)
+    case 'claimInOrder':
+      return claimInOrder(driven, step)
+    case 'join':
+      return join(driven)
+    case 'resumeKey':
+    case 'skipKey':
+      return decide(driven, step)
+    case 'listKeys':
+      return listKeys(driven, step.limit)
+    case 'pause':
+    case 'resume':
+      return pauseOrResume(driven, step)
     case 'settle': {
       const seqs = await settle(driven, step)
       const places = seqs.map((seq) => driven.places.of(seq)).sort((a, b) => a - b)
@@ -112,9 +130,9 @@ async function publish(driven: Driven, { drafts, ending }: Of<'publish'>): Promi
   const batch = { queue: first!.queue, drafts: made, conflict: timer?.conflict ?? 'none' }
   const statement =
     others.length === 0
-      ? insertMessage(store.names, first!, options)
+      ? (first!.isOrdered ? insertOne : insertMessage)(store.names, first!, options)
       : insertMessages(store.names, batch, options)
-  const rows = await within(store, ending, statement)
+  const rows = eachRow(await within(store, ending, statement))
   if (ending !== 'rollback') places.learn(rows.map(({ seq }) => seq))
   const seqs = new Map(rows.map(({ id, seq }) => [numberOf(id), seq]))
   const receipts = drafts.map(({ id }) => {
@@ -138,10 +156,10 @@ async function replay({ store }: Driven, step: Of<'replay'>): Promise<Answer> {
     wake: wakeOf(store),
   })
   const [row] = await store.database.run(statement)
-  return { kind: 'replayed', result: row?.answer as never }
+  return { kind: 'replayed', result: row?.answer as never, lands: row?.lands ?? null }
 }
 
-async function claim({ store, places, attempts, epochMs }: Driven, step: Of<'claim'>): Promise<Answer> {
+async function claim({ store, places, told, epochMs }: Driven, step: Of<'claim'>): Promise<Answer> {
   const asked = step.wanted.map(({ after, dueFrom, ...one }) => ({
     ...one,
     after: places.seqOf(after),
@@ -156,34 +174,34 @@ async function claim({ store, places, attempts, epochMs }: Driven, step: Of<'cla
   )
   const queues = new Map(queuesOf({ rows, asked }).map((found) => [found.row.queue, found]))
   const found = step.wanted.map(({ queue }) => {
-    const { row, due, fresh } = queues.get(queue)!
+    const { row, due, fresh, pause } = queues.get(queue)!
+    const messages = [...due, ...fresh].map((message) => toldBy(message, places, Number(row.now)))
+    // Nothing else that is told of it is worth anything.
+    if (pause?.isPaused) return { queue, messages, nextDue: null, lowest: null, isPaused: true }
     return {
-      queue,
-      messages: [...due, ...fresh].map((message) => toldBy(message, places, Number(row.now))),
+      ...{ queue, messages, isPaused: false },
       nextDue: row.nextdue === null ? null : hoursFrom(0, Number(row.nextdue)),
       lowest: row.lowest === null ? null : places.of(row.lowest),
     }
   })
-  for (const message of found.flatMap(({ messages }) => messages))
-    attempts.set(`${message.place} ${step.claim}`, message.attempts)
+  for (const { queue, messages } of found)
+    for (const message of messages) told.set(`${message.place} ${step.claim}`, { ...message, queue })
   return { kind: 'claimed', found }
 }
 
-function toldBy(row: MessageRow, places: Places, now: number): Delivered {
-  const hours = (time: string | null): number | null => hoursFrom(now, time === null ? null : Number(time))
-  return {
-    place: places.of(row.seq),
-    id: numberOf(row.id),
-    content: contentIn(row.body, row.headers === null ? null : JSON.parse(row.headers)),
-    key: row.key,
-    timer: row.timer,
-    attempts: Number(row.attempts),
-    deliveries: Number(row.deliveries),
-    generation: row.generation === null ? null : Number(row.generation),
-    createdAt: hours(row.created)!,
-    dueAt: hours(row.due),
-    firstAttemptAt: hours(row.first),
-  }
+async function pauseOrResume(
+  { store }: Driven,
+  { kind, queue, by }: Of<'pause' | 'resume'>,
+): Promise<Answer> {
+  const { database, names } = store
+  const pausing = createPausing({
+    database: () => database,
+    outbox: { names, wake: wakeOf(store), queues: null },
+  })
+  const result = await pausing[kind](queue, { by })
+  return 'because' in result
+    ? { kind: 'paused', isChanged: false, by: result.by }
+    : { kind: 'paused', isChanged: true, by: null }
 }
 
 /** Runs a statement of the application's, in the transaction that it is said to be in. */

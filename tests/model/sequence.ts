@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { DeliveredStorage } from '../../packages/postbox/src/core/storage-modes.ts'
 import type { Store } from '../support/stores.ts'
 import { stepOf } from './aim.ts'
-import type { Command } from './commands.ts'
+import type { Command } from './command.ts'
 import { driverOf } from './drive.ts'
 import { lookAt } from './look.ts'
 import { empty, reduce } from './reducer.ts'
@@ -16,38 +16,63 @@ export interface Expected {
   readonly after: State
 }
 
-export function expectedOf(commands: readonly Command[]): readonly Expected[] {
-  let before = empty
-  return commands.flatMap((command, index) => {
-    const step = stepOf(before, command, index + 1)
-    if (step === null) return []
-    const { state: after, answer } = reduce(before, step)
-    const expected = { before, step, answer, after }
-    before = after
-    return expected
-  })
-}
-
 interface Following {
   readonly name: string
   readonly store: Store
   readonly delivered: DeliveredStorage
+  readonly looksEverywhere: boolean
 }
 
-/** Takes the steps on a store that is empty; throws when one of them comes to something else there. */
+/**
+ * Takes the commands on a store that is empty, step by step; throws when one of them comes to something else there. What a store may choose by
+ * itself it is asked for, and the model goes on with that: so the steps of two stores may differ.
+ */
 export async function follow(
-  { name, store, delivered }: Following,
-  expected: readonly Expected[],
-): Promise<void> {
-  const driver = await driverOf(store, delivered)
-  for (const [index, { before, step, answer, after }] of expected.entries()) {
-    const where = `${name}, step ${index + 1}, ${JSON.stringify(step)}`
-    assertSame(`the answer of ${where}`, answer, await driver.take(step, before.now))
-    if (driver.isLookDue || index === expected.length - 1)
-      assertSame(`what is stored after ${where}`, lookAt(after), await driver.look())
+  following: Following,
+  commands: readonly Command[],
+): Promise<readonly Expected[]> {
+  const tried: Step[] = []
+  try {
+    return await takeAll(following, commands, tried)
+  } catch (error) {
+    const told = tried.map((step, index) => `  ${index + 1}. ${JSON.stringify(step)}`)
+    const message = error instanceof Error ? error.message : String(error)
+    throw new Error(`${message}\n\nA short sequence that ends so:\n${told.join('\n')}`, { cause: error })
   }
-  const kept = delivered === 'table' ? keptOf(expected) : []
+}
+
+async function takeAll(
+  following: Following,
+  commands: readonly Command[],
+  tried: Step[],
+): Promise<readonly Expected[]> {
+  const { name, store, delivered } = following
+  const driver = await driverOf(store, following)
+  const taken: Expected[] = []
+  let state = empty
+  for (const [index, command] of commands.entries()) {
+    const aimed = stepOf(state, command, index + 1)
+    if (aimed === null) continue
+    tried.push(aimed)
+    const came = await driver.take(aimed, state.now)
+    const step = chosen(aimed, came)
+    tried.splice(-1, 1, step)
+    const { state: after, answer } = reduce(state, step)
+    const where = `${name}, step ${tried.length}, ${JSON.stringify(step)}`
+    assertSame(`the answer of ${where}`, answer, came)
+    if (driver.isLookDue) assertSame(`what is stored after ${where}`, lookAt(after), await driver.look())
+    taken.push({ before: state, step, answer, after })
+    state = after
+  }
+  assertSame(`what ${name} holds in the end`, lookAt(state), await driver.look())
+  const kept = delivered === 'table' ? keptOf(taken) : []
   assertSame(`what ${name} keeps of delivered messages`, kept, await driver.lookAtDelivered())
+  return taken
+}
+
+function chosen(step: Step, came: Answer): Step {
+  const isChoice = step.kind === 'claimInOrder' && came.kind === 'claimedInOrder'
+  return isChoice ? { ...step, choice: came.choice } : step
 }
 
 /** Every message whose acknowledgement was written, once, in that order. */

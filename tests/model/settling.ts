@@ -1,5 +1,6 @@
 // The ends of deliveries. Only who holds the lease may write: what was lost is neither changed nor told.
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
+import { ended, skipped } from './ordering.ts'
 import { put, waitingFor } from './publishing.ts'
 import type { Reduced } from './reducer.ts'
 import type { DeadLetter, Draft, Fence, Message, Settled, State, Step, Write } from './terms.ts'
@@ -9,7 +10,7 @@ export function settle(state: State, { settled, write }: Step & { readonly kind:
   const after = held.reduce((before, fence) => written(before, heldBy(before, fence)!, write), state)
   const published = chosen(held).reduce((before, draft) => put(before, draft).state, after)
   return {
-    state: write.kind === 'extend' ? published : outOfHand(published, settled),
+    state: write.kind === 'extend' || write.kind === 'count' ? published : outOfHand(published, settled),
     answer: { kind: 'settled', places: held.map(({ place }) => place) },
   }
 }
@@ -30,7 +31,7 @@ function outOfHand(state: State, settled: readonly Fence[]): State {
 function written(state: State, message: Message, write: Write): State {
   switch (write.kind) {
     case 'ack':
-      return without(state, message)
+      return ended(without(state, message), message)
     case 'retry':
       return waitingAgain(state, message, {
         ...failedOnce(state, message),
@@ -41,30 +42,38 @@ function written(state: State, message: Message, write: Write): State {
     // As if it had not been delivered.
     case 'snooze':
       return waitingAgain(state, message, {
-        deliveries: message.deliveries - 1,
+        deliveries: deliveriesBefore(state, message),
         dueAt: state.now + write.delayMs,
         ...nameOf(state, message, write.takesNames),
       })
     case 'release':
       return waitingAgain(state, message, {
-        deliveries: message.deliveries - 1,
+        deliveries: deliveriesBefore(state, message),
         ...nameOf(state, message, write.takesNames),
       })
     case 'bury':
-      return { ...without(state, message), dead: [...state.dead, letterOf(state, message, write)] }
-    // Where it is: nobody gets it, and its name is free.
+      return skipped(ended(buried(state, message, write), message), message)
+    // Where it is: nobody gets it, and its name is free. Its key goes on.
     case 'quarantine':
-      return waitingAgain(state, message, {
-        ...deadOf(state, message, write),
-        dueAt: Number.POSITIVE_INFINITY,
-      })
+      return skipped(inPlace(state, message, write), message)
+    // The same, but its key waits.
+    case 'park':
+      return inPlace(state, message, write)
     case 'extend':
       return changed(state, message, {
         lease: { claim: message.lease!.claim, until: state.now + write.leaseMs },
       })
+    // However often it is said.
+    case 'count':
+      return changed(state, message, { deliveries: deliveriesBefore(state, message) + 1 })
     default:
       return unreachable(write)
   }
+}
+
+/** Before the claim of who holds it: he may have counted a delivery since, or not. */
+function deliveriesBefore({ given }: State, { place, lease }: Message): number {
+  return given.find((one) => one.place === place && one.claim === lease?.claim)!.deliveriesBefore
 }
 
 /** A timer takes its name back, unless another one waits under it by now: then it goes on without, and tries again the next time. */
@@ -77,7 +86,16 @@ function failedOnce({ now }: State, { attempts, firstAttemptAt }: Message): Part
   return { attempts: attempts + 1, firstAttemptAt: firstAttemptAt ?? now, lastAttemptAt: now }
 }
 
-type Burial = Write & { readonly kind: 'bury' | 'quarantine' }
+type Burial = Write & { readonly kind: 'bury' | 'quarantine' | 'park' }
+
+function buried(state: State, message: Message, write: Burial): State {
+  return { ...without(state, message), dead: [...state.dead, letterOf(state, message, write)] }
+}
+
+function inPlace(state: State, message: Message, write: Burial): State {
+  const death = { ...deadOf(state, message, write), dueAt: Number.POSITIVE_INFINITY }
+  return waitingAgain(state, message, { ...death, isParked: write.kind === 'park' })
+}
 
 /** Only a run is an attempt: a message that was delivered too often may never have been run to its end. */
 function deadOf(state: State, message: Message, { hasRun, reason, error }: Burial) {
@@ -86,7 +104,7 @@ function deadOf(state: State, message: Message, { hasRun, reason, error }: Buria
 }
 
 function letterOf(state: State, message: Message, burial: Burial): DeadLetter {
-  const { firedTimer, dueAt: _, lease: __, ...letter } = message
+  const { firedTimer, dueAt, lease, isParked, isToJoin, afterDead, ...letter } = message
   return { ...letter, timer: firedTimer, ...deadOf(state, message, burial) }
 }
 

@@ -1,22 +1,25 @@
 // What a store holds, in the model's words.
 import { compareSeq } from '../../packages/postbox/src/core/batching.ts'
+import type { MessageRow } from '../../packages/postbox/src/sql/claim-messages.ts'
 import type {
   StoredDeadLetter,
   StoredDelivered,
   StoredMessage,
   StoreSnapshot,
 } from '../support/store-snapshot.ts'
-import type {
-  Cycle,
-  DeadLetter,
-  Death,
-  Draft,
-  History,
-  KeptMessage,
-  Letter,
-  Message,
-  Queue,
-  State,
+import {
+  type Cycle,
+  type DeadLetter,
+  type Death,
+  type Delivered,
+  type Draft,
+  type History,
+  hoursFrom,
+  type KeptMessage,
+  type Letter,
+  type Message,
+  type Queue,
+  type State,
 } from './terms.ts'
 
 /** Ids and tokens are UUIDs that end in a number. */
@@ -37,7 +40,7 @@ export function contentOf({ content }: Pick<Draft, 'content'>) {
 }
 
 /** Which draft it is; -1: body and headers are not of the same. */
-export function contentIn(base64: string, headers: unknown): number {
+function contentIn(base64: string, headers: unknown): number {
   const content = Number(Buffer.from(base64, 'base64').toString().replace('draft ', ''))
   const expected = contentOf({ content }).headers
   return JSON.stringify(headers) === JSON.stringify(expected) ? content : -1
@@ -64,6 +67,11 @@ export class Places {
     return place
   }
 
+  /** The last place that is not behind this seq, which nobody may have. */
+  upTo(seq: string): number {
+    return this.#seqs.findLastIndex((known) => compareSeq(known, seq) <= 0)
+  }
+
   seqOf(place: number): string {
     return this.#seqs[place]!
   }
@@ -81,6 +89,10 @@ export function stateIn(snapshot: StoreSnapshot, places: Places): Pick<State, 'n
         dueAt: row.dueAt,
         lease: row.leaseToken === null ? null : { claim: numberOf(row.leaseToken), until: row.leasedUntil! },
         death: row.failedAt === null ? null : deathOf(row),
+        key: row.key ?? row.laterKey,
+        isToJoin: row.laterKey !== null,
+        isParked: row.parkedAt !== null,
+        afterDead: row.afterDead === null ? null : numberOf(row.afterDead),
       }),
     ),
     dead: snapshot.dead.map(
@@ -91,6 +103,25 @@ export function stateIn(snapshot: StoreSnapshot, places: Places): Pick<State, 'n
         death: deathOf(row),
       }),
     ),
+  }
+}
+
+/** What a claim tells of a message. */
+export function toldBy(row: MessageRow, places: Places, now: number): Delivered {
+  const hours = (time: string | null): number | null => hoursFrom(now, time === null ? null : Number(time))
+  return {
+    place: places.of(row.seq),
+    id: numberOf(row.id),
+    content: contentIn(row.body, row.headers === null ? null : JSON.parse(row.headers)),
+    key: row.key,
+    timer: row.timer,
+    attempts: Number(row.attempts),
+    deliveries: Number(row.deliveries),
+    isSuspect: row.suspect === 'true',
+    generation: row.generation === null ? null : Number(row.generation),
+    createdAt: hours(row.created)!,
+    dueAt: hours(row.due),
+    firstAttemptAt: hours(row.first),
   }
 }
 

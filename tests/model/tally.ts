@@ -2,16 +2,23 @@
 import { unreachable } from '../../packages/postbox/src/core/unreachable.ts'
 import { waitingFor } from './publishing.ts'
 import type { Expected } from './sequence.ts'
+import { orderEffects, orderEffectsOf } from './tally-order.ts'
 import { type Draft, hoursFrom, type Message, type Settled, type State, type Step } from './terms.ts'
 
 /** Everything that has to happen, again and again. */
 export const effects = [
   ...['published', 'timer kept', 'timer replaced', 'publish rolled back', 'id published again'],
   ...['claimed fresh', 'claimed due', 'timer fired', 'claimed after a lease ended', 'left for want of room'],
-  ...['claimed of an older generation', 'left for newer code'],
-  ...['ack', 'retry', 'snooze', 'release', 'bury', 'quarantine', 'extend'],
+  ...['claimed a suspect', 'claimed of an older generation', 'left for newer code'],
+  ...['ack', 'retry', 'snooze', 'release', 'bury', 'quarantine', 'extend', 'count'],
   ...['ack refused', 'retry refused', 'snooze refused', 'release refused', 'bury refused'],
-  ...['quarantine refused', 'extend refused', 'settled after its lease ended', 'died without a run'],
+  ...[
+    'quarantine refused',
+    'extend refused',
+    'count refused',
+    'settled after its lease ended',
+    'died without a run',
+  ],
   'failed again, hours later',
   ...['name taken back', 'name taken by another', 'name not asked for', 'two for one name'],
   ...[
@@ -24,11 +31,22 @@ export const effects = [
   ...['cancelled', 'cancel found it in flight', 'cancel found nothing', 'cancel rolled back'],
   ...['replayed from the dead letters', 'replayed from the quarantine', 'replay met its timer'],
   ...['replay found nothing', 'replay chose the newest', 'history dropped'],
+  ...orderEffects,
 ] as const
 
 export type Effect = (typeof effects)[number]
 
+/** Where dead letters are kept in place nothing is moved, so nothing comes back from there. */
+export const effectsOfMoving: readonly Effect[] = [
+  ...(['bury', 'bury refused', 'replayed from the dead letters'] as const),
+  ...(['skipped with one waiting', 'skipped with none waiting'] as const),
+]
+
 export function effectsOf(expected: Expected): readonly Effect[] {
+  return [...plainEffectsOf(expected), ...orderEffectsOf(expected)]
+}
+
+function plainEffectsOf(expected: Expected): readonly Effect[] {
   const { before, step } = expected
   switch (step.kind) {
     case 'publish':
@@ -45,6 +63,14 @@ export function effectsOf(expected: Expected): readonly Effect[] {
       return before.given.flatMap(({ worker, isInHand }) =>
         worker === step.worker && isInHand ? 'lease forgotten in a crash' : [],
       )
+    // See tally-order.ts.
+    case 'claimInOrder':
+    case 'join':
+    case 'resumeKey':
+    case 'skipKey':
+    case 'listKeys':
+    case 'pause':
+    case 'resume':
     case 'pass':
       return []
     default:
@@ -81,6 +107,7 @@ function claimed({ before, after, answer }: Expected, step: Of<'claim'>): readon
     ...messages.map(({ dueAt }) => (dueAt === null ? 'claimed fresh' : 'claimed due')),
     ...messages.flatMap(({ timer }) => (timer === null ? [] : 'timer fired')),
     ...messages.flatMap(({ place }) => (at(before, place)?.lease ? 'claimed after a lease ended' : [])),
+    ...messages.flatMap(({ isSuspect }) => (isSuspect ? 'claimed a suspect' : [])),
     ...messages.flatMap((message) =>
       (message.generation ?? Number.POSITIVE_INFINITY) < (generation ?? 0)
         ? 'claimed of an older generation'

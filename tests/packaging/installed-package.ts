@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Command, runCommand } from '../support/run-command.ts'
 
 export const repository: string = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -16,10 +16,10 @@ export interface InstalledPackage {
 }
 
 /** Packs postbox as `npm publish` would and installs the tarball, offline: it must not need anything else. */
-export function installPackage(): InstalledPackage {
+export async function installPackage(): Promise<InstalledPackage> {
   // Resolved, because Node compares real paths and the temporary folder is a link on macOS.
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'postbox-packaging-')))
-  const packed = run('npm', {
+  const packed = await run('npm', {
     args: ['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder],
     cwd: join(repository, 'packages/postbox'),
   })
@@ -28,7 +28,7 @@ export function installPackage(): InstalledPackage {
   const project = join(folder, 'project')
   mkdirSync(project)
   write(project, 'package.json', '{ "name": "project", "private": true, "type": "module" }')
-  run('npm', { args: ['install', '--offline', '--ignore-scripts', tarball], cwd: project })
+  await run('npm', { args: ['install', '--offline', '--ignore-scripts', tarball], cwd: project })
   return {
     tarball,
     files: files.map(({ path }) => path),
@@ -52,20 +52,14 @@ export function write(project: string, name: string, text: string): string {
   return path
 }
 
-interface Command {
-  readonly args: readonly string[]
-  readonly cwd: string
-}
-
 /** Runs a command of this repository to its end; throws with everything that it printed unless it ended with 0. */
-export function run(command: string, { args, cwd }: Command): { stdout: string; stderr: string } {
+export async function run(
+  command: string,
+  { args, cwd }: Omit<Command, 'env'>,
+): Promise<{ stdout: string; stderr: string }> {
   const path = `${join(repository, 'node_modules/.bin')}${delimiter}${process.env['PATH']}`
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
-    cwd,
-    encoding: 'utf8',
-    env: { ...process.env, PATH: path },
-  })
-  if (error) throw error
+  const env = { ...process.env, PATH: path }
+  const { status, stdout, stderr } = await runCommand(command, { args, cwd, env })
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}\n${stdout}${stderr}`)
   return { stdout, stderr }
 }

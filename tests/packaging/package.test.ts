@@ -8,8 +8,8 @@ import { type InstalledPackage, installPackage, repository, run, write } from '.
 describe('the packed package', () => {
   let installed: InstalledPackage
 
-  beforeAll(() => {
-    installed = installPackage()
+  beforeAll(async () => {
+    installed = await installPackage()
   })
 
   afterAll(() => installed?.remove())
@@ -43,32 +43,34 @@ describe('the packed package', () => {
     )
   })
 
-  test('brings no other package with it', () => {
-    const { stdout } = run('npm', { args: ['ls', '--all', '--parseable'], cwd: installed.project })
+  test('brings no other package with it', async () => {
+    const { stdout } = await run('npm', { args: ['ls', '--all', '--parseable'], cwd: installed.project })
 
     expect(stdout.trim().split('\n').slice(1)).toEqual([join(installed.project, 'node_modules/postbox')])
   })
 
-  test('has an entry point that publint finds no fault with', () => {
-    expect(() => run('publint', { args: [installed.tarball, '--strict'], cwd: repository })).not.toThrow()
+  test('has an entry point that publint finds no fault with', async () => {
+    const args = [installed.tarball, '--strict']
+
+    await expect(run('publint', { args, cwd: repository })).resolves.toBeDefined()
   })
 
-  test('has types that every module resolution for ES modules finds', () => {
+  test('has types that every module resolution for ES modules finds', async () => {
     const args = [installed.tarball, '--profile', 'esm-only']
 
-    expect(() => run('attw', { args, cwd: repository })).not.toThrow()
+    await expect(run('attw', { args, cwd: repository })).resolves.toBeDefined()
   })
 
-  test('can be required by a CommonJS file', () => {
+  test('can be required by a CommonJS file', async () => {
     const script = "const { createOutbox } = require('postbox'); console.log(typeof createOutbox)"
     const file = write(installed.project, 'required.cjs', script)
 
-    const { stdout } = run(process.execPath, { args: [file], cwd: installed.project })
+    const { stdout } = await run(process.execPath, { args: [file], cwd: installed.project })
 
     expect(stdout).toBe('function\n')
   })
 
-  test('has a test kit that needs nothing else', () => {
+  test('has a test kit that needs nothing else', async () => {
     const script = `
       import { createTestOutbox } from 'postbox/testing'
       const test = await createTestOutbox({})
@@ -78,7 +80,7 @@ describe('the packed package', () => {
     `
     const file = write(installed.project, 'testing.mjs', script)
 
-    const { stdout } = run(process.execPath, { args: [file], cwd: installed.project })
+    const { stdout } = await run(process.execPath, { args: [file], cwd: installed.project })
 
     expect(stdout).toBe('handled\n')
   })

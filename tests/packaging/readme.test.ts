@@ -4,13 +4,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startPostgres } from '@postbox/embedded'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commandLimitMs } from '../support/run-command.ts'
 import { type InstalledPackage, installPackage, lend, repository, run, write } from './installed-package.ts'
 
 let installed: InstalledPackage
 let postgres: Awaited<ReturnType<typeof startPostgres>>
 
 beforeAll(async () => {
-  installed = installPackage()
+  installed = await installPackage()
   lend(installed.project, ['pg', '@types/pg', 'zod', 'typescript', '@types/node'])
   postgres = await startPostgres()
 })
@@ -26,7 +27,7 @@ test('the first example of the readme compiles, prints what its comments say and
   const file = write(installed.project, 'example.ts', example)
 
   const flags = ['--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
-  run('tsc', { args: [...flags, '--ignoreConfig', '--outDir', 'out', file], cwd: installed.project })
+  await run('tsc', { args: [...flags, '--ignoreConfig', '--outDir', 'out', file], cwd: installed.project })
   const { output, code } = await runExample(promised)
 
   expect(promised).not.toEqual([])
@@ -52,7 +53,7 @@ async function runExample(promised: readonly string[]): Promise<{ output: string
     env: { ...process.env, DATABASE_URL: postgres.url },
   })
   const closed = once(child, 'close')
-  const surrender = setTimeout(() => child.kill('SIGKILL'), 30_000)
+  const surrender = setTimeout(() => child.kill('SIGKILL'), commandLimitMs)
   let output = ''
   let isAsked = false
   const read = (chunk: Buffer): void => {

@@ -9,8 +9,8 @@ export default defineConfig({
     include: ['*.test.ts'],
     // `npm pack` lays the readme into the package and takes it away again: two at once would rob each other.
     fileParallelism: false,
-    // npm pack, npm install, tsc and a fresh Postgres take seconds each.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // npm pack, npm install, tsc and a fresh Postgres take seconds each, and have some minutes: see runCommand.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 })

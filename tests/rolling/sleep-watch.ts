@@ -14,20 +14,26 @@ export interface SleepWatch {
   readonly options: OutboxOptions
   /** It hears, has looked at everything since, and sleeps until somebody wakes it. */
   readonly asleep: Signal<void>
+  /** It does so now. */
+  isAsleep(): boolean
 }
 
 /** For subscribers that listen, and have `noPolling`. */
 export function watchSleep(): SleepWatch {
   const asleep = signal('the subscriber to hear, and to sleep')
   let hears = false
+  let sleeping = 0
   const clock: Clock = {
     now: systemClock.now,
     sleep(ms, woken) {
       if (ms === heartbeatMs) hears = true
-      if (hears && ms > noPolling.max / 2) asleep.send()
-      return systemClock.sleep(ms, woken)
+      const isLong = hears && ms > noPolling.max / 2
+      if (!isLong) return systemClock.sleep(ms, woken)
+      asleep.send()
+      sleeping++
+      return systemClock.sleep(ms, woken).finally(() => sleeping--)
     },
   }
   const internals = { [Symbol.for('postbox.internals')]: { clock } }
-  return { options: internals, asleep }
+  return { options: internals, asleep, isAsleep: () => sleeping > 0 }
 }

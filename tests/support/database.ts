@@ -3,7 +3,16 @@ import { basename } from 'node:path'
 import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, beforeEach, expect, inject } from 'vitest'
-import { endStuckSessions, refuseLeaks, sharedName, survey } from './leaks.ts'
+import {
+  endStuckSessions,
+  prepareSurveys,
+  refuseLeaks,
+  type Snapshot,
+  sharedName,
+  survey,
+  surveyAgain,
+} from './leaks.ts'
+import { waitLimitMs } from './patience.ts'
 
 export interface TestDatabase {
   /** Belongs to this file alone; created before its first test, dropped after its last. */
@@ -19,7 +28,7 @@ export interface TestDatabase {
 }
 
 export interface DatabaseOptions {
-  /** How long a test's connections may take to close after it. @default 2000 */
+  /** How long a test's connections may take to close after it. @default waitLimitMs */
   readonly leaksWithinMs?: number
 }
 
@@ -37,7 +46,7 @@ interface HandedOut {
  * a connection, an open transaction, a leased row or a handle behind fails. What is obtained in a beforeAll is shared
  * by the tests and ended by the support. Not for `test.concurrent`: the leak could be anybody's.
  */
-export function useDatabase({ leaksWithinMs = 2_000 }: DatabaseOptions = {}): TestDatabase {
+export function useDatabase({ leaksWithinMs = waitLimitMs }: DatabaseOptions = {}): TestDatabase {
   const id = randomBytes(4).toString('hex')
   const file = basename(expect.getState().testPath ?? 'unknown', '.test.ts')
   // PostgreSQL cuts names after 63 bytes. The id keeps runs apart that share a server.
@@ -52,16 +61,21 @@ export function useDatabase({ leaksWithinMs = 2_000 }: DatabaseOptions = {}): Te
   const handedOut: HandedOut[] = []
   const pools: pg.Pool[] = []
   let isInTest = false
+  /** What the last test was seen to leave, and whose it was. */
+  let last: { readonly left: Snapshot; readonly suite: unknown } | undefined
 
   beforeAll(async () => {
     admin.on('error', () => {})
     await Promise.all([admin.connect(), guard.connect()])
+    await prepareSurveys(guard)
     await admin.query(`create schema ${schema}`)
     await admin.query(`set search_path = ${schema}, public`)
   })
 
   beforeEach(async ({ task, onTestFinished }) => {
-    const before = await survey(surveyed)
+    const before =
+      last !== undefined && last.suite === task.suite ? surveyAgain(last.left) : await survey(surveyed)
+    last = undefined
     const checkedOutBefore = checkedOut(pools)
     isInTest = true
     // Registered first, so it runs last: after the test's own afterEach and onTestFinished.
@@ -69,7 +83,12 @@ export function useDatabase({ leaksWithinMs = 2_000 }: DatabaseOptions = {}): Te
       isInTest = false
       const stillOpen = () => [...openOf(handedOut), ...unreleased(checkedOut(pools) - checkedOutBefore)]
       try {
-        await refuseLeaks({ before, surveyed, test: task.name, stillOpen, withinMs: leaksWithinMs })
+        const left = await refuseLeaks({
+          ...{ before, surveyed, stillOpen },
+          test: task.name,
+          withinMs: leaksWithinMs,
+        })
+        last = { left, suite: task.suite }
       } catch (error) {
         // The next test must neither answer for this one nor wait for its locks.
         forgetTest(handedOut)

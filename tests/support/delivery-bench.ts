@@ -1,5 +1,5 @@
 // One delivery over fake parts: leases that nobody wrote, the real check of follow-on messages, a clock that stands still.
-import type { BodyRules } from '../../packages/postbox/src/core/body.ts'
+import type { BodyRules } from '../../packages/postbox/src/core/body-rules.ts'
 import { draftFollowOn } from '../../packages/postbox/src/core/follow-on-draft.ts'
 import type { BatchHandler, Handler } from '../../packages/postbox/src/core/handler.ts'
 import type { Lease } from '../../packages/postbox/src/core/lease.ts'
@@ -10,8 +10,10 @@ import {
   resolveSubscribeOptions,
   type SubscribeOptions,
 } from '../../packages/postbox/src/core/subscribe-options.ts'
+import { createAlarms } from '../../packages/postbox/src/runtime/alarms.ts'
 import { type DeliveryTools, deliver } from '../../packages/postbox/src/runtime/deliver.ts'
 import { type Held, heldOf } from '../../packages/postbox/src/runtime/held.ts'
+import { LazyController } from '../../packages/postbox/src/runtime/lazy-controller.ts'
 import type { Subscription } from '../../packages/postbox/src/runtime/subscription.ts'
 import { fakeClock } from './fake-clock.ts'
 import { recordedEvents } from './recorded-events.ts'
@@ -65,6 +67,7 @@ export function toolsOf(given: Given = {}) {
   const drafting = { ...rules, generation: null, source: null, newId }
   const tools = {
     clock,
+    alarms: createAlarms(clock),
     teller,
     log: (entry) => void logged.push(entry),
     consumeSkins: skinsOf(middleware, 'consume'),
@@ -78,7 +81,7 @@ export function toolsOf(given: Given = {}) {
 /** A handler, and what its deliveries come to. */
 export function deliveryOf(run: Subscription['run'], options: SubscribeOptions = {}, given: Given = {}) {
   const bench = toolsOf(given)
-  const controller = new AbortController()
+  const controller = new LazyController()
   const subscription = { ...subscriptionOf(run, options), rules: given.rules ?? rulesOfAny }
   const all = (helds: readonly Held[]): Promise<readonly Outcome[]> =>
     deliver(helds, { subscription, controller }, bench.tools)

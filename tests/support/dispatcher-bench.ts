@@ -3,12 +3,15 @@ import type { Context } from '../../packages/postbox/src/core/handler.ts'
 import type { Message } from '../../packages/postbox/src/core/message.ts'
 import type { Outcome } from '../../packages/postbox/src/core/outcome.ts'
 import type { SubscribeOptions } from '../../packages/postbox/src/core/subscribe-options.ts'
+import { createAlarms } from '../../packages/postbox/src/runtime/alarms.ts'
 import { createDispatcher } from '../../packages/postbox/src/runtime/dispatcher.ts'
 import type { Failpoint } from '../../packages/postbox/src/runtime/failpoint.ts'
+import { createGate, type Gate } from '../../packages/postbox/src/runtime/gate.ts'
 import type { Held } from '../../packages/postbox/src/runtime/held.ts'
 import { createSignals } from '../../packages/postbox/src/runtime/signals.ts'
 import type { Subscription } from '../../packages/postbox/src/runtime/subscription.ts'
 import { batch, each, leaseOf, subscriptionOf, toolsOf } from './delivery-bench.ts'
+import type { FakeClock } from './fake-clock.ts'
 
 /** Resolves when everything that could run without waiting has run. */
 export const idle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -35,6 +38,11 @@ interface Given {
   readonly failpoint?: Failpoint
   readonly isHeard?: boolean
   readonly queues?: readonly string[]
+  /** Shared with other dispatchers; absent: one of its own. */
+  readonly gate?: Gate
+  /** Counts the deliveries of suspects; absent: at once, and all of them. */
+  readonly count?: (suspect: Held) => Promise<boolean>
+  readonly clock?: FakeClock
   /** Absent: one message at a time. */
   readonly batches?: { readonly size: number; readonly maxWaitMs: number }
 }
@@ -58,8 +66,11 @@ function heldRuns(batches: Given['batches']): { readonly runs: Run[]; readonly r
 }
 
 export function dispatcherOf(options: SubscribeOptions, given: Given = {}) {
-  const { tools, clock, told } = toolsOf({ isHeard: given.isHeard ?? true })
+  const { tools: own, told, ...bench } = toolsOf({ isHeard: given.isHeard ?? true })
+  const { clock = bench.clock } = given
+  const tools = { ...own, clock, alarms: createAlarms(clock) }
   const abandon = new AbortController()
+  const halt = new AbortController()
   const { runs, run } = heldRuns(given.batches)
   const finished: [string, Outcome][] = []
   const durations: (number | null)[] = []
@@ -70,13 +81,20 @@ export function dispatcherOf(options: SubscribeOptions, given: Given = {}) {
     tools,
     failpoint: given.failpoint,
     signals: createSignals(abandon.signal),
+    gate: given.gate ?? createGate(clock, halt.signal),
+    count: given.count ?? (async () => true),
     desk: {
-      finished({ lease }, outcome, durationMs) {
-        finished.push([lease.seq, outcome])
+      finished(held, outcome, durationMs) {
+        finished.push([held.lease.seq, outcome])
         durations.push(durationMs)
+        held.over?.('gone')
       },
-      unstarted: ({ lease }) => void unstarted.push(lease.seq),
+      unstarted(held) {
+        unstarted.push(held.lease.seq)
+        held.over?.('kept')
+      },
     },
+    keySettled: () => {},
     roomMade: () => {
       counts.roomMade++
     },
@@ -95,5 +113,18 @@ export function dispatcherOf(options: SubscribeOptions, given: Given = {}) {
       await runs.at(-1)?.end()
     }
   }
-  return { dispatcher, clock, abandon, runs, finished, durations, unstarted, counts, told, take, runEach }
+  return {
+    dispatcher,
+    clock,
+    abandon,
+    halt,
+    runs,
+    finished,
+    durations,
+    unstarted,
+    counts,
+    told,
+    take,
+    runEach,
+  }
 }

@@ -4,10 +4,12 @@ import {
   type SubscribeOptions,
 } from '../../packages/postbox/src/core/subscribe-options.ts'
 import type { Demand, Found } from '../../packages/postbox/src/runtime/claimer.ts'
+import { createBelated } from '../../packages/postbox/src/runtime/claiming.ts'
 import type { Dispatcher } from '../../packages/postbox/src/runtime/dispatcher.ts'
 import { createEngine } from '../../packages/postbox/src/runtime/engine.ts'
 import type { Failpoint } from '../../packages/postbox/src/runtime/failpoint.ts'
 import { type Held, heldOf } from '../../packages/postbox/src/runtime/held.ts'
+import type { Pause } from '../../packages/postbox/src/sql/pause-state.ts'
 import { fakeClock } from './fake-clock.ts'
 import { recordedEvents } from './recorded-events.ts'
 
@@ -41,15 +43,19 @@ export interface Claim {
 /** A queue with as much room as the test says, and what it got. */
 export function queueOf(queue: string, options: SubscribeOptions = {}) {
   const taken: Held[] = []
+  const givenBack: string[] = []
   const dispatcher = {
-    subscription: { queues: [queue], settings: resolveSubscribeOptions(options) },
+    subscription: { queues: [queue], settings: resolveSubscribeOptions(options), rules: { queues: null } },
     room: 10,
     wantsMore: true,
+    waiting: 0,
     take: (claimed: readonly Held[]) => void taken.push(...claimed),
+    giveBack: (name: string) => void givenBack.push(name),
     close: () => {},
   }
   const setRoom = (room: number): void => void Object.assign(dispatcher, { room, wantsMore: room > 0 })
-  return { dispatcher: dispatcher as unknown as Dispatcher & { wantsMore: boolean }, taken, setRoom }
+  const fake = dispatcher as unknown as Dispatcher & { wantsMore: boolean; waiting: number }
+  return { dispatcher: fake, taken, givenBack, setRoom }
 }
 
 type Queue = Pick<ReturnType<typeof queueOf>, 'dispatcher'>
@@ -66,7 +72,9 @@ export function benchOf(
   const settler = { isStuck: false, waiting: 0 }
   const held = new Set<Held>()
   const hand = { held, hold: (claimed: readonly Held[]) => claimed.forEach((one) => void held.add(one)) }
-  const parts = { clock, claimer, waker, settler, hand, failpoint, teller }
+  const { pauses, askPauses } = fakePauses()
+  const names = { queues: 'outbox_queues' }
+  const parts = { clock, names, claimer, waker, settler, hand, failpoint, teller, askPauses }
   const engine = createEngine(parts)
   for (const { dispatcher } of queues) engine.add(dispatcher)
   const halt = new AbortController()
@@ -81,7 +89,7 @@ export function benchOf(
     clock.advance(ms)
     return idle()
   }
-  return { engine, clock, claims, claimer, waker, told, settler, held, halt, state, run, advance }
+  return { engine, clock, claims, claimer, waker, told, settler, held, halt, state, pauses, run, advance }
 }
 
 /** An engine whose first look waits for its answer. */
@@ -105,7 +113,7 @@ function fakeClaimer() {
   const claims: Claim[] = []
   const claim = (demands: readonly Demand[], kind: Claim['kind']): Promise<readonly Found[]> =>
     new Promise((resolve, reject) => {
-      const nothing = { held: [], isFull: false, nextDueAt: null }
+      const nothing = { held: [], isFull: false, nextDueAt: null, pause: null }
       const find: Claim['find'] = (found = {}) => {
         resolve(demands.map(({ queue }) => ({ queue, ...nothing, ...found[queue] })))
         return idle()
@@ -116,7 +124,26 @@ function fakeClaimer() {
       }
       claims.push({ kind, demands, find, fail })
     })
-  return { claims, claimer: { sweepMs: 0, claim } }
+  const claimer = {
+    sweepMs: 0,
+    claim,
+    keySettled: () => {},
+    rounds: 0,
+    beginRound: () => void claimer.rounds++,
+    belated: createBelated(),
+  }
+  return { claims, claimer }
+}
+
+/** The table of queues, and how often it was asked. */
+function fakePauses() {
+  const pauses = { asked: 0, of: {} as Record<string, Pause>, failure: null as Error | null }
+  const askPauses = async (queues: readonly string[]) => {
+    pauses.asked++
+    if (pauses.failure !== null) throw pauses.failure
+    return queues.map((queue) => ({ queue, pause: pauses.of[queue] ?? null }))
+  }
+  return { pauses, askPauses }
 }
 
 function fakeWaker() {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../packages/postbox/src/runtime/clock.ts'
+import { heartbeatMs } from '../../packages/postbox/src/runtime/listener.ts'
 
 /** A clock that stands still until it is moved, and remembers what was asked of it. */
 export interface FakeClock extends Clock {
@@ -6,11 +7,23 @@ export interface FakeClock extends Clock {
   readonly asked: readonly number[]
   /** How much is left of each sleep that lasts, shortest first. */
   readonly left: readonly number[]
+  /** What was asked of each sleep that lasts, in the same order. */
+  readonly lasting: readonly number[]
   /** Ends every sleep whose time has come by then, earliest first. */
   advance(ms: number): void
 }
 
+/**
+ * The heartbeat of an outbox has heard its word, and rests. To count sleeps is not enough: while it waits for the word it sleeps, too, and who lets
+ * that time pass tells the outbox that nobody hears.
+ */
+export const hasHeard = ({ lasting }: FakeClock): boolean => lasting.includes(heartbeatMs)
+
+/** The three loops of an outbox that listens sleep, and nothing is under way: engine, lease keeper and heartbeat. */
+export const loopsSleep = (clock: FakeClock): boolean => clock.lasting.length === 3 && hasHeard(clock)
+
 interface Sleep {
+  readonly ms: number
   readonly at: number
   readonly end: () => void
 }
@@ -25,6 +38,9 @@ export function fakeClock(): FakeClock {
     get left() {
       return inOrder().map(({ at }) => at - now)
     },
+    get lasting() {
+      return inOrder().map(({ ms }) => ms)
+    },
     now: () => now,
     sleep: (ms, signal) =>
       new Promise((resolve) => {
@@ -35,7 +51,7 @@ export function fakeClock(): FakeClock {
           signal.removeEventListener('abort', end)
           resolve()
         }
-        const sleep: Sleep = { at: now + ms, end }
+        const sleep: Sleep = { ms, at: now + ms, end }
         sleeps.add(sleep)
         signal.addEventListener('abort', end, { once: true })
       }),

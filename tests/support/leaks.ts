@@ -43,8 +43,47 @@ const countedHandles = [
   'StatWatcher',
 ] as const
 
-// SQLSTATE of a wait that lock_timeout ended.
-const lockNotAvailable = '55P03'
+/**
+ * Every table of the schema with a lease_token is taken for an outbox table, whatever its name. In one statement: each test is surveyed twice, and asking table by
+ * table took more than the tests did where a file has a dozen outboxes. A transaction left open may hold a table itself; that must become a failure, not a hanging run.
+ */
+const leasesOf = `
+  create or replace function pg_temp.leases_of(of_schema text) returns setof text
+    language plpgsql set lock_timeout = '1s' as
+  $$
+  declare
+    of_table text;
+  begin
+    for of_table in
+      select format('%I.%I', n.nspname, c.relname)
+        from pg_class c
+        join pg_namespace n on n.oid = c.relnamespace
+        join pg_attribute a on a.attrelid = c.oid and a.attname = 'lease_token' and not a.attisdropped
+       where n.nspname = of_schema
+         and c.relkind = 'r'
+       order by 1
+    loop
+      begin
+        return query execute format(
+          $query$
+            select format('a leased row in %%s: queue "%%s", seq %%s, token %%s', %L,
+                          to_jsonb(t) ->> 'queue', to_jsonb(t) ->> 'seq', lease_token)
+              from %s as t
+             where lease_token is not null
+             order by to_jsonb(t) ->> 'seq'
+          $query$, of_table, of_table);
+      exception when lock_not_available then
+        return next format('a lock on %s, which hides whether it has leased rows', of_table);
+      end;
+    end loop;
+  end
+  $$
+`
+
+/** Once, before the first survey. */
+export async function prepareSurveys(guard: pg.Client): Promise<void> {
+  await guard.query(leasesOf)
+}
 
 /** The name of the sessions that a file shares between its tests; see `useDatabase`. */
 export function sharedName(applicationName: string): string {
@@ -55,9 +94,36 @@ export async function survey(surveyed: Surveyed): Promise<Snapshot> {
   // Handles first: what this function awaits must not be in the count.
   const handles = countHandles()
   const timers = runningTimers()
-  const sessions = await findSessions(surveyed)
-  const leases = await findLeases(surveyed)
+  const { guard, applicationName, schema } = surveyed
+  const values = [applicationName, sharedName(applicationName), schema]
+  const { rows } = await guard.query<Pick<Snapshot, 'sessions' | 'leases'>>({ ...surveying, values })
+  const { sessions, leases } = rows[0] ?? { sessions: [], leases: [] }
   return { sessions, leases, handles, timers }
+}
+
+// By name, so that it is planned once: there are thousands of tests.
+const surveying = {
+  name: 'survey',
+  text: `
+    select (
+             select coalesce(json_agg(s order by s.pid), '[]')
+               from (
+                      select pid,
+                             coalesce(state, 'starting') as state,
+                             query,
+                             application_name = $2 as is_shared,
+                             case when state like 'idle in transaction%' then xact_start::text end as idle_since
+                        from pg_stat_activity
+                       where application_name in ($1, $2)
+                    ) as s
+           ) as sessions,
+           array(select pg_temp.leases_of($3)) as leases
+  `,
+}
+
+/** The same before the next test of the same describe: nothing but that test's own hooks has run since, so the server need not be asked again. */
+export function surveyAgain({ sessions, leases }: Snapshot): Snapshot {
+  return { sessions, leases, handles: countHandles(), timers: runningTimers() }
 }
 
 export interface LeakCheck {
@@ -70,17 +136,18 @@ export interface LeakCheck {
   readonly withinMs: number
 }
 
-/** Throws if something is left, naming it and the test. */
-export async function refuseLeaks({ before, surveyed, test, stillOpen, withinMs }: LeakCheck): Promise<void> {
+/** Throws if something is left, naming it and the test; else says what there is. */
+export async function refuseLeaks(check: LeakCheck): Promise<Snapshot> {
+  const { before, surveyed, test, stillOpen, withinMs } = check
   const deadline = performance.now() + withinMs
   for (;;) {
     const after = await survey(surveyed)
     const left = [...stillOpen(), ...compare(before, after)]
-    if (left.length === 0) return
+    if (left.length === 0) return after
     if (performance.now() > deadline) {
       throw new Error(`"${test}" left behind:\n${left.map((one) => `- ${one}`).join('\n')}`)
     }
-    await wait(20)
+    await wait(2)
   }
 }
 
@@ -128,12 +195,10 @@ function leftTransactions(before: Snapshot, after: Snapshot): string[] {
 function leftHandles(before: Snapshot, after: Snapshot): string[] {
   return countedHandles.flatMap((name) => {
     // A pool shared by the tests of a file connects when it is first used, which may be inside a test.
-    const lateShared = name === 'TCPSocketWrap' ? sharedSessions(after) - sharedSessions(before) : 0
+    const lateShared = name === 'TCPSocketWrap' ? newShared(before, after) : 0
     const had = before.handles.get(name) ?? 0
     const has = after.handles.get(name) ?? 0
-    return has > had + Math.max(lateShared, 0)
-      ? [`a handle: ${name}, ${had} before the test, ${has} after it`]
-      : []
+    return has > had + lateShared ? [`a handle: ${name}, ${had} before the test, ${has} after it`] : []
   })
 }
 
@@ -143,73 +208,16 @@ function leftTimers(before: Snapshot, after: Snapshot): string[] {
   return more > 0 ? after.timers.slice(-more).map((place) => `a timer, set at ${place}`) : []
 }
 
-function sharedSessions({ sessions }: Snapshot): number {
-  return sessions.filter((session) => session.is_shared).length
+/** By pid, not by number: one that was on its way out before the test is gone after it, and its socket was gone before. */
+function newShared(before: Snapshot, after: Snapshot): number {
+  const known = new Set(before.sessions.map((session) => session.pid))
+  return after.sessions.filter((session) => session.is_shared && !known.has(session.pid)).length
 }
 
 function countHandles(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const name of process.getActiveResourcesInfo()) counts.set(name, (counts.get(name) ?? 0) + 1)
   return counts
-}
-
-async function findSessions({ guard, applicationName }: Surveyed): Promise<Session[]> {
-  const { rows } = await guard.query<Session>(
-    `
-      select pid,
-             coalesce(state, 'starting') as state,
-             query,
-             application_name = $2 as is_shared,
-             case when state like 'idle in transaction%' then xact_start::text end as idle_since
-        from pg_stat_activity
-       where application_name in ($1, $2)
-       order by pid
-    `,
-    [applicationName, sharedName(applicationName)],
-  )
-  return rows
-}
-
-/** Every table of the schema with a lease_token is taken for an outbox table, whatever its name. */
-async function findLeases({ guard, schema }: Surveyed): Promise<string[]> {
-  const tables = await guard.query<{ name: string }>(
-    `
-      select format('%I.%I', n.nspname, c.relname) as name
-        from pg_class c
-        join pg_namespace n on n.oid = c.relnamespace
-        join pg_attribute a on a.attrelid = c.oid and a.attname = 'lease_token' and not a.attisdropped
-       where n.nspname = $1
-         and c.relkind = 'r'
-       order by name
-    `,
-    [schema],
-  )
-  const leases: string[] = []
-  for (const { name } of tables.rows) leases.push(...(await findLeasesIn(guard, name)))
-  return leases
-}
-
-async function findLeasesIn(guard: pg.Client, table: string): Promise<string[]> {
-  // A transaction left open may hold the table itself; that must become a failure, not a hanging run.
-  await guard.query(`set lock_timeout = '1s'`)
-  try {
-    const { rows } = await guard.query<{ queue: string; seq: string; token: string }>(
-      `
-        select to_jsonb(t) ->> 'queue' as queue, to_jsonb(t) ->> 'seq' as seq, lease_token::text as token
-          from ${table} as t
-         where lease_token is not null
-         order by seq
-      `,
-    )
-    return rows.map(
-      ({ queue, seq, token }) => `a leased row in ${table}: queue "${queue}", seq ${seq}, token ${token}`,
-    )
-  } catch (error) {
-    if ((error as pg.DatabaseError).code !== lockNotAvailable) throw error
-    return [`a lock on ${table}, which hides whether it has leased rows`]
-  } finally {
-    await guard.query('reset lock_timeout')
-  }
 }
 
 function oneLine(query: string): string {

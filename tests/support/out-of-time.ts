@@ -13,15 +13,11 @@ export interface EndOfTime {
 }
 
 export function endOfTime(internals: object = {}): EndOfTime {
-  let timeIsOver = (): void => {}
-  const over = new Promise<void>((resolve) => {
-    timeIsOver = resolve
-  })
-  const sleep: Clock['sleep'] = (ms, ended) => {
-    const slept = systemClock.sleep(ms, ended)
-    return ms === timeoutMs ? Promise.race([over, slept]) : slept
-  }
+  const over = new AbortController()
+  // One sleep may be for many handlers, and then for what is left of the time. Nothing else sleeps for an hour.
+  const sleep: Clock['sleep'] = (ms, ended) =>
+    systemClock.sleep(ms, ms > timeoutMs / 2 ? AbortSignal.any([ended, over.signal]) : ended)
   const clock: Clock = { now: systemClock.now, sleep }
   const options = { [Symbol.for('postbox.internals')]: { clock, ...internals } } as OutboxOptions
-  return { options, timeIsOver }
+  return { options, timeIsOver: () => over.abort() }
 }

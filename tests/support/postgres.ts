@@ -1,5 +1,8 @@
 // One PostgreSQL server for the whole run: DATABASE_URL names a running one, POSTGRES_BIN the binaries to start one
 // from; without either it is the embedded one.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { databaseForThisRun } from '@postbox/embedded'
 import type { TestProject } from 'vitest/node'
 import { ask } from './ask.ts'
@@ -8,12 +11,14 @@ import { chosenBinaries } from './chosen-binaries.ts'
 declare module 'vitest' {
   export interface ProvidedContext {
     postgresUrl: string
+    /** Where `openPGlite` keeps what it copies. */
+    pgliteTemplate: string
   }
 }
 
 // Every test file holds a few connections of its own, and files run in parallel. What a test run writes is thrown
 // away, so it need not survive a power cut.
-const settings = { fsync: 'off', max_connections: '200' }
+const settings = { fsync: 'off', full_page_writes: 'off', max_connections: '200' }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const database = await databaseForThisRun({ ...chosenBinaries, settings })
@@ -26,6 +31,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await database.stop()
     throw error
   }
+  const folder = await mkdtemp(join(tmpdir(), 'postbox-pglite-'))
   project.provide('postgresUrl', database.url)
-  return database.stop
+  project.provide('pgliteTemplate', join(folder, 'template.tar'))
+  return async () => {
+    await Promise.all([database.stop(), rm(folder, { recursive: true })])
+  }
 }

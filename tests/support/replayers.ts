@@ -26,5 +26,8 @@ export function replayer(way: Way, deadLetters: DeadLetters, client: pg.Pool | p
 }
 
 export function resultOf(answer: string): ReplayResult {
-  return answer === 'replayed' ? { replayed: true } : ({ replayed: false, because: answer } as ReplayResult)
+  // The function does not tell where: none of its tests is about ordered queues but one, which looks for itself.
+  return answer === 'replayed'
+    ? { replayed: true, lands: 'anywhere' }
+    : ({ replayed: false, because: answer } as ReplayResult)
 }

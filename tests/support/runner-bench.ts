@@ -28,6 +28,7 @@ export function runnerParts(database: Database, given: Partial<RunnerParts> = {}
     database,
     listenDatabase: database,
     names: resolveNames({ schema: 'public', table: 'outbox' }),
+    queues: null,
     wake: 'poll',
     stopTimeoutMs: 1_000,
     deadLetters: 'table',
@@ -46,12 +47,12 @@ export function runnerParts(database: Database, given: Partial<RunnerParts> = {}
 /** The row of a claim's answer that tells of the queue. */
 export function claimedQueue(queue: string): object {
   const transaction = { own: '10', snapshot: '11:11:', top: '0', now: '0' }
-  return { kind: 'queue', queue, ...transaction, nextdue: null, lowest: null }
+  return { kind: 'queue', queue, ...transaction, nextdue: null, lowest: null, pause: null }
 }
 
 /** The row of a claim's answer for a message whose body is its seq. */
 export function claimedMessage(queue: string, seq: string): object {
-  const fixed = { kind: 'message', attempts: '0', deliveries: '1', created: '0' }
+  const fixed = { kind: 'message', attempts: '0', deliveries: '1', suspect: 'false', created: '0' }
   const none = { key: null, timer: null, headers: null, first: null, generation: null, due: null }
   return { ...fixed, ...none, queue, id: `id-${seq}`, seq, body: Buffer.from(seq).toString('base64') }
 }

@@ -64,7 +64,7 @@ export function scriptedSettler(given: Scripted = {}) {
   /** Settles, notes when it is told of the end, and waits until what that leads to has happened. */
   const settle = async (settlements: readonly Settlement[], maxBatch = 1_000): Promise<void> => {
     for (const one of settlements)
-      void settler.settle(one, { maxBatch, durationMs: 12 }).then((end) => {
+      settler.settle(one, { maxBatch, durationMs: 12 }, (end) => {
         ended.push(one.lease.seq)
         written[one.lease.seq] = end
       })

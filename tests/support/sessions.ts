@@ -7,11 +7,11 @@ import type { Held } from '../../packages/postbox/src/runtime/held.ts'
 import { createLane, type Lane } from '../../packages/postbox/src/runtime/lane.ts'
 import type { ClaimedQueue } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import { type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
-import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
+import { type Release, releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { type FakeClock, fakeClock } from './fake-clock.ts'
+import { longWaitLimitMs } from './patience.ts'
 import { eventually } from './signals.ts'
 
 /** A statement that went through a lane, and what came back. */
@@ -97,15 +97,19 @@ export async function passBy(worker: Worker, seq: number): Promise<void> {
     await worker.run(deleteAcked(worker.names, fencesOf(held)))
     return Number(lastAsked(worker).after) >= seq
   }
-  await eventually(isBehind, { what: `the cursor to pass ${seq}`, withinMs: 60_000 })
+  await eventually(isBehind, { what: `the cursor to pass ${seq}`, withinMs: longWaitLimitMs })
 }
 
 export function seqsOf(held: readonly Held[]): readonly number[] {
   return held.map(({ lease }) => Number(lease.seq))
 }
 
-export function fencesOf(held: readonly Held[]): readonly Fence[] {
-  return held.map(({ lease: { seq, token } }) => ({ seq, token }))
+export function fencesOf(held: readonly Held[]): readonly Release[] {
+  return held.map(({ lease: { seq, token, deliveries } }) => ({
+    seq,
+    token,
+    deliveriesBefore: deliveries - 1,
+  }))
 }
 
 /** Somebody's transaction, as long as the test lets it live. */

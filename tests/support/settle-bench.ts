@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
 import type { Draft } from '../../packages/postbox/src/core/message.ts'
+import { deliveriesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { migrate } from '../../packages/postbox/src/runtime/migrate.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
 import {
@@ -9,9 +10,9 @@ import {
   claimMessages,
   type MessageRow,
 } from '../../packages/postbox/src/sql/claim-messages.ts'
-import type { Fence } from '../../packages/postbox/src/sql/fence.ts'
 import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
 import { type NameOptions, type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
+import type { Release } from '../../packages/postbox/src/sql/release-leases.ts'
 import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 
 const token = '0190163d-8694-739b-9aea-966c26f8ad91'
@@ -75,8 +76,8 @@ async function claimOf(names: Names, { run, room, as }: Claiming): Promise<reado
   return rows.filter((row) => row.kind === 'message').sort((a, b) => Number(a.seq) - Number(b.seq))
 }
 
-export function fencesOf(rows: readonly MessageRow[], as = token): readonly Fence[] {
-  return rows.map(({ seq }) => ({ seq, token: as }))
+export function fencesOf(rows: readonly MessageRow[], as = token): readonly Release[] {
+  return rows.map((row) => ({ seq: row.seq, token: as, deliveriesBefore: deliveriesOf(row) - 1 }))
 }
 
 /** The SQLSTATE of what goes wrong; null when nothing does. */

@@ -72,3 +72,12 @@ export const dead: Settle = (seq, given) => ({
   attempts: 2,
   ...why,
 })
+/** It holds its key. */
+export const parked: Settle = (seq, given) => ({
+  write: 'bury',
+  lease: leaseOf(seq, { key: 'k', isOrdered: true, ...given }),
+  reason: 'rejected',
+  attempts: 2,
+  parks: true,
+  ...why,
+})

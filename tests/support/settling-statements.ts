@@ -3,6 +3,7 @@ import type { Conflict, Draft } from '../../packages/postbox/src/core/message.ts
 import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { deleteWithFollowOns } from '../../packages/postbox/src/sql/delete-with-follow-ons.ts'
+import { discardDead } from '../../packages/postbox/src/sql/discard-dead.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
 import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
@@ -13,7 +14,7 @@ import type { Wake } from '../../packages/postbox/src/sql/wake.ts'
 
 export const wakes: readonly Wake[] = ['quiet', 'always', 'poll']
 export const conflicts: readonly Conflict[] = ['none', 'keep', 'replace']
-const deliveredModes = ['delete', 'table'] as const
+export const deliveredModes = ['delete', 'table'] as const
 
 const followingModes = deliveredModes.flatMap((delivered) =>
   wakes.flatMap((wake) => conflicts.map((conflict) => [wake, conflict, delivered] as const)),
@@ -40,7 +41,7 @@ export function settling(
   text: string,
   count = 1,
 ): readonly Statement<{ readonly seq: string }>[] {
-  const fences = Array.from({ length: count }, () => ({ seq: text, token: text }))
+  const fences = Array.from({ length: count }, () => ({ seq: text, token: text, deliveriesBefore: 1 }))
   const retries = fences.map((fence) => ({ ...fence, delayMs: 1, error: text }))
   const burials = fences.map((fence) => ({ ...fence, reason: text, error: text, attempts: 1 }))
   const puttingBack = [false, true].flatMap((takeNames) => [
@@ -52,7 +53,9 @@ export function settling(
     const settled = fences.map((fence) => ({ ...fence, followOns: [{ ...draftWith(text), conflict }] }))
     return deleteWithFollowOns(names, { settled, wake, delivered })
   })
-  const acked = deliveredModes.map((delivered) => deleteAcked(names, fences, delivered))
-  const ending = [...acked, buryDead(names, burials), quarantineDead(names, burials)]
+  const acked = deliveredModes.map((delivered) => deleteAcked(names, fences, { delivered }))
+  const noted = burials.map((burial) => ({ ...burial, isNoted: true }))
+  const ending = [...acked, discardDead(names, noted)]
+  for (const bury of [buryDead, quarantineDead]) ending.push(bury(names, burials), bury(names, noted))
   return [...ending, ...puttingBack, ...following]
 }

@@ -1,11 +1,11 @@
 // Waiting for what happens instead of sleeping. Every wait is bounded and its failure names what did not come.
 import { setTimeout as wait } from 'node:timers/promises'
+import { waitLimitMs } from './patience.ts'
 
-const waitLimitMs = 10_000
-const pollMs = 10
+const pollMs = 5
 
 export interface WaitOptions {
-  /** @default 10000 */
+  /** @default waitLimitMs */
   readonly withinMs?: number
 }
 

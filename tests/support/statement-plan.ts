@@ -25,13 +25,27 @@ export interface StatementReading {
 
 /** Runs it, and tells how. */
 export async function readStatement(
-  pool: pg.Pool,
+  pool: Pick<pg.Pool, 'query'> | pg.PoolClient,
   { text, values }: Statement<unknown>,
 ): Promise<StatementReading> {
-  const { rows } = await pool.query(`explain (analyze, timing off, buffers, format json) ${text}`, [
-    ...values,
-  ])
-  const plan: PlanNode = rows[0]['QUERY PLAN'][0].Plan
+  const { rows } = await pool.query(`${explaining} ${text}`, [...values])
+  return readingOf(rows[0]['QUERY PLAN'][0].Plan)
+}
+
+/** The same of what this connection keeps of it. */
+export async function readExecuted(
+  client: pg.PoolClient,
+  { keptText, values }: Statement<unknown>,
+): Promise<StatementReading> {
+  const kept = await client.query('select name from pg_prepared_statements where statement = $1', [keptText])
+  const given = values.map((value) => client.escapeLiteral(String(value))).join(', ')
+  const { rows } = await client.query(`${explaining} execute "${kept.rows[0].name}" (${given})`)
+  return readingOf(rows[0]['QUERY PLAN'][0].Plan)
+}
+
+const explaining = 'explain (analyze, timing off, buffers, format json)'
+
+function readingOf(plan: PlanNode): StatementReading {
   // Of a bitmap, the part that fetches rows; of a write, not the table that is written.
   const scans = below(plan).filter((node) => node['Relation Name'] && node['Node Type'] !== 'ModifyTable')
   const looked = scans.map(

@@ -11,7 +11,10 @@ import {
 } from '../../packages/postbox/src/sql/fence-transaction.ts'
 import { readIsolation, rollback } from '../../packages/postbox/src/sql/isolation.ts'
 import { type Names, resolveNames } from '../../packages/postbox/src/sql/names.ts'
+import { pauseQueue, resumeQueue } from '../../packages/postbox/src/sql/pause-queue.ts'
+import { readPauses } from '../../packages/postbox/src/sql/read-pauses.ts'
 import { checkClear, getUp, lieDown, sendWord } from '../../packages/postbox/src/sql/sleep.ts'
+import type { Statement } from '../../packages/postbox/src/sql/statement.ts'
 import { settling } from './settling-statements.ts'
 
 export interface Sent {
@@ -40,9 +43,9 @@ export function watchStatements(pool: pg.Pool, schema: string): Statements {
   pool.on('connect', (client) => {
     const query: (...given: unknown[]) => unknown = client.query.bind(client) as never
     const watched = (...given: unknown[]): unknown => {
-      const [text, values] = given
+      const { text, values } = sentBy(given)
       const { processID: pid } = client as unknown as { processID: number }
-      const sent: Sent = { name: nameOf(String(text)), values: valuesOf(values), pid, rows: null }
+      const sent: Sent = { name: nameOf(text), values, pid, rows: null }
       all.push(sent)
       const answer = query(...given)
       if (answer instanceof Promise) answer.then(({ rows }) => Object.assign(sent, { rows })).catch(() => {})
@@ -63,8 +66,11 @@ export function watchStatements(pool: pg.Pool, schema: string): Statements {
   }
 }
 
-function valuesOf(given: unknown): readonly unknown[] {
-  return Array.isArray(given) ? given : []
+/** Text and values, or one object of both: a statement that the connection keeps. */
+function sentBy([first, second]: readonly unknown[]): { text: string; values: readonly unknown[] } {
+  const { text, values } = Object(first) as { readonly text?: unknown; readonly values?: unknown }
+  const given = text === undefined ? second : values
+  return { text: String(text ?? first), values: Array.isArray(given) ? given : [] }
 }
 
 function namesByText(names: Names): (text: string) => string {
@@ -83,9 +89,17 @@ function namesByText(names: Names): (text: string) => string {
     checkClear(names, []),
     getUp(names, []),
     sendWord(''),
+    pauseQueue(names, { queue: '', by: '', wake: 'quiet' }),
+    resumeQueue(names, { queue: '', by: '', wake: 'quiet' }),
+    readPauses(names, []),
     readIsolation,
     rollback,
   ]
-  const known = new Map(statements.map(({ text, name }) => [text, name]))
+  const known = new Map(
+    statements.flatMap(({ text, keptText = text, name }: Statement<unknown>) => [
+      [text, name],
+      [keptText, name],
+    ]),
+  )
   return (text) => known.get(text) ?? text.trim().split(/\s/)[0] ?? ''
 }

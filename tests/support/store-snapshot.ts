@@ -27,6 +27,9 @@ interface StoredRow {
 
 export interface StoredMessage extends StoredRow {
   readonly firedTimerId: string | null
+  readonly laterKey: string | null
+  readonly parkedAt: number | null
+  readonly afterDead: string | null
   readonly dueAt: number | null
   readonly leaseToken: string | null
   readonly leasedUntil: number | null
@@ -77,6 +80,7 @@ const timeNames: ReadonlySet<string> = new Set([
   'dueAt',
   'leasedUntil',
   'deliveredAt',
+  'parkedAt',
 ])
 
 /** Member → column. */
@@ -105,6 +109,9 @@ const ofMessages = {
   seq: 'seq::text',
   ...shared,
   firedTimerId: 'fired_timer_id',
+  laterKey: 'later_key',
+  parkedAt: ms('parked_at'),
+  afterDead: 'after_dead::text',
   dueAt: ms('due_at'),
   leaseToken: 'lease_token::text',
   leasedUntil: ms('leased_until'),

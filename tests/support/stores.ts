@@ -1,5 +1,5 @@
 // What keeps the messages of an outbox, each behind the same few members: a server, PGlite, memory.
-import { PGlite } from '@electric-sql/pglite'
+import type { PGlite } from '@electric-sql/pglite'
 import type pg from 'pg'
 import { createOutbox, type Outbox, type OutboxOptions } from 'postbox'
 import { afterAll, beforeAll } from 'vitest'
@@ -19,6 +19,8 @@ import type {
 } from '../../packages/postbox/src/testing/memory/memory-database.ts'
 import { takeOver } from '../../packages/postbox/src/testing/take-over.ts'
 import { useDatabase } from './database.ts'
+import { openPGlite } from './pglite.ts'
+import { prepareAll } from './prepare-all.ts'
 import { eventually } from './signals.ts'
 import { type StoreSnapshot, snapshotBySql, snapshotOfMemory } from './store-snapshot.ts'
 
@@ -71,6 +73,7 @@ function useServer(): () => Promise<Store> {
   let names: Names
   beforeAll(async () => {
     pool = files.pool({ max: 6 })
+    pool.on('connect', prepareAll)
     names = resolveNames({ schema: files.schema, table: 'outbox' })
     await migrate(recognised(pool), names)
   })
@@ -89,11 +92,10 @@ function useServer(): () => Promise<Store> {
 function usePGlite(): () => Promise<Store> {
   const names = resolveNames({ schema: 'public', table: 'outbox' })
   let db: PGlite
-  // A busy machine takes long to compile it.
   beforeAll(async () => {
-    db = await PGlite.create()
+    db = await openPGlite()
     await migrate(recognised(db), names)
-  }, 60_000)
+  })
   afterAll(() => db.close())
   return () =>
     storeBySql({
@@ -138,7 +140,7 @@ function outboxOn(database: MemoryDatabase, options?: OutboxOptions): Outbox {
   const handleOf = (given: unknown): Handle => {
     const tx = given as MemoryTransaction
     const transactionState = (): TransactionState =>
-      tx.isOpen ? { inside: true } : { inside: false, because: 'its transaction has ended' }
+      tx.isOpen ? { inside: true } : { inside: false, because: 'ended' }
     return { client: 'memory', singleSession: true, transactionState, run: (statement) => tx.run(statement) }
   }
   takeOver(outbox, {
@@ -162,10 +164,9 @@ async function storeBySql(given: SqlStore): Promise<Store> {
     const sequences = [names.sequence, names.deadSequence, names.deliveredSequence]
     await exec(`with messages as (delete from ${names.messages}), dead as (delete from ${names.dead}),
         delivered as (delete from ${names.delivered}), handled as (delete from ${names.handled}),
-        operations as (delete from ${names.operations})
+        operations as (delete from ${names.operations}), queues as (delete from ${names.queues})
       select ${sequences.map((name) => `setval('${name}', 1, false)`).join()}`)
   }
-  await clear()
   return {
     ...given,
     outbox: (options) => createOutbox({ ...options, database: client as never, schema, table }),
@@ -176,19 +177,19 @@ async function storeBySql(given: SqlStore): Promise<Store> {
       return { ...tx, commit: () => end('commit'), rollback: () => end('rollback') }
     },
     async advance(ms) {
-      await exec(ageing(names.messages, [...times, 'due_at', 'leased_until'], ms))
-      await exec(ageing(names.dead, times, ms))
-      await exec(ageing(names.handled, ['handled_at'], ms))
-      await exec(ageing(names.delivered, ['created_at', 'delivered_at'], ms))
-      await exec(ageing(names.operations, ['started_at', 'updated_at', 'finished_at', 'last_due_at'], ms))
-      await exec(`update ${names.operations}
-        set place = jsonb_set(place, '{failedMicros}', to_jsonb(((place ->> 'failedMicros')::bigint - ${ms * 1_000})::text))`)
+      const columns = ['started_at', 'updated_at', 'finished_at', 'last_due_at']
+      const place = `place = jsonb_set(place, '{failedMicros}', to_jsonb(((place ->> 'failedMicros')::bigint - ${ms * 1_000})::text))`
+      await exec(`with dead as (${ageing(names.dead, times, ms)}),
+          handled as (${ageing(names.handled, ['handled_at'], ms)}),
+          delivered as (${ageing(names.delivered, ['created_at', 'delivered_at'], ms)}),
+          operations as (${ageing(names.operations, columns, ms)}, ${place})
+        ${ageing(names.messages, [...times, 'due_at', 'leased_until', 'parked_at'], ms)}`)
     },
     snapshot: () => snapshotBySql(database, names),
     async close() {
       // Those of a test that failed: the next one would wait for them.
       for (const tx of open) await tx.rollback()
-      // A lease that is left behind counts as a leak.
+      // For the next one; and a lease that is left behind counts as a leak.
       await clear()
     },
   }

@@ -84,18 +84,27 @@ async function storm(
   { own }: { readonly own: readonly string[] },
 ): Promise<void> {
   const { random } = means
+  let roundMs = 0
   for (let start = 0; start < own.length; start += perTransaction) {
-    await arm(means, books, own.slice(start, start + perTransaction))
+    const begunAt = performance.now()
+    // However slow the machine is, some that were armed in the last rounds have not fired yet and can be cancelled.
+    const longestMs = 1_500 + Math.ceil(5 * roundMs)
+    await arm({ ...means, longestMs }, books, own.slice(start, start + perTransaction))
     const lately = own.slice(Math.max(0, start - 19 * perTransaction), start + perTransaction)
     const some = lately.filter(() => random.below(lately.length) < 15)
     await cancel(means, books, some)
-    await arm(means, books, some.slice(0, 5))
+    await arm({ ...means, longestMs }, books, some.slice(0, 5))
+    roundMs = performance.now() - begunAt
   }
 }
 
-async function arm(means: Means, { names, undone }: Books, wanted: readonly string[]): Promise<void> {
-  const { publisher, random } = means
-  const given = (timerId: unknown) => ({ timerId: timerId as string, delayMs: random.below(1_500) })
+async function arm(
+  means: Means & { readonly longestMs: number },
+  { names, undone }: Books,
+  wanted: readonly string[],
+): Promise<void> {
+  const { publisher, random, longestMs } = means
+  const given = (timerId: unknown) => ({ timerId: timerId as string, delayMs: random.below(longestMs) })
   await inMaybe(means, async (client) => {
     const receipts = await publisher.publishMany(client, 'timers', [...wanted], given)
     return (isCommitted) => {

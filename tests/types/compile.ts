@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runCommand } from '../support/run-command.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -18,15 +18,14 @@ export interface Diagnostic {
  * Compiles each text as a module of its own, with the flags of this workspace, in one run of `tsc`: name → diagnostics.
  * Outside the workspace, where no other compiler run can meet files that are wrong on purpose.
  */
-export function compile(texts: ReadonlyMap<string, string>): ReadonlyMap<string, readonly Diagnostic[]> {
+export async function compile(
+  texts: ReadonlyMap<string, string>,
+): Promise<ReadonlyMap<string, readonly Diagnostic[]>> {
   const folder = mkdtempSync(join(tmpdir(), 'postbox-types-'))
   try {
     writeProject(folder, texts)
-    const { stdout, error } = spawnSync(process.execPath, [tsc(), '--pretty', 'false', '-p', folder], {
-      cwd: folder,
-      encoding: 'utf8',
-    })
-    if (error !== undefined) throw error
+    const args = [tsc(), '--pretty', 'false', '-p', folder]
+    const { stdout } = await runCommand(process.execPath, { args, cwd: folder })
     return byFile(texts, stdout)
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { createOutbox } from 'postbox'
+import { createOutbox, type Outbox } from 'postbox'
 import type { Measurement } from './measurement.ts'
 import type { WalOfType } from './normalise.ts'
 import { beginCounting, endCounting } from './probe.ts'
@@ -12,13 +12,13 @@ export interface Measured extends Measurement {
 
 /** Runs a scenario on tables of its own and counts what it cost. */
 export async function measure(server: CountingServer, scenario: Scenario, schema: string): Promise<Measured> {
-  await withBench(server, schema, async (bench) => {
+  await withBench(server, { schema, scenario }, async (bench) => {
     await bench.outbox.migrate()
     await scenario.prepare?.(bench)
   })
   const listener = await listen(server, schema, scenario)
   const start = await beginCounting(server.observer, schema)
-  await withBench(server, schema, scenario.run)
+  await withBench(server, { schema, scenario }, scenario.run)
   const { totals, wal } = await endCounting(server.observer, schema, start)
   const notifications = await listener.heard()
   await assertNothingLeft(server, schema, scenario)
@@ -29,12 +29,14 @@ export async function measure(server: CountingServer, scenario: Scenario, schema
 /** Connections that are closed before anybody looks at the counters. */
 async function withBench(
   server: CountingServer,
-  schema: string,
+  { schema, scenario: { isOrdered } }: { readonly schema: string; readonly scenario: Scenario },
   work: (bench: Bench) => Promise<void>,
 ): Promise<void> {
+  const queues = isOrdered ? { queues: { [queue]: { order: 'key' } } as const } : {}
   const pool = new pg.Pool({ connectionString: server.workUrl, max: 4 })
   try {
-    await work({ pool, outbox: createOutbox({ database: pool, schema, logger: false }) })
+    const outbox = createOutbox({ database: pool, schema, logger: false, ...queues })
+    await work({ pool, outbox: outbox as Outbox })
   } finally {
     await pool.end()
   }

@@ -51,7 +51,7 @@ export async function endCounting(observer: pg.Client, schema: string, start: St
  * after that, so nobody there means that everything is counted.
  */
 async function untilNobodyWorks(observer: pg.Client): Promise<void> {
-  for (const deadline = Date.now() + 10_000; ; await wait(5)) {
+  for (const deadline = Date.now() + 60_000; ; await wait(5)) {
     const text = 'select count(*)::int as working from pg_stat_activity where usename = $1'
     const { rows } = await observer.query<{ working: number }>(text, [workRole])
     if (rows[0]?.working === 0) return

@@ -12,6 +12,8 @@ export interface Scenario {
   readonly name: string
   readonly workload: Workload
   readonly messages: number
+  /** The queue is in the order of its keys. */
+  readonly isOrdered?: true
   /** Somebody sleeps on the queue while it is published to, and has to be woken. */
   readonly hasSleeper?: true
   /** Messages in the table at the end. @default all that were published, or none when they are consumed */
@@ -27,7 +29,7 @@ const single = 1_000
 const batch = 1_000
 const batches = 10
 const backlog = 5_000
-const deadlineMs = 60_000
+const deadlineMs = 180_000
 
 export const scenarios: readonly Scenario[] = [
   {
@@ -45,6 +47,13 @@ export const scenarios: readonly Scenario[] = [
         key: `customer-${String(index % 100).padStart(2, '0')}`,
         headers: { tenant: 'north', traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
       })),
+  },
+  {
+    name: 'publish: to a key of an ordered queue',
+    workload: 'publish',
+    messages: single,
+    isOrdered: true,
+    run: (bench) => publishEach(bench, (index) => ({ key: keyOf(index) })),
   },
   {
     name: 'publish: with a timerId, due in an hour',
@@ -71,6 +80,22 @@ export const scenarios: readonly Scenario[] = [
     workload: 'consume',
     messages: backlog,
     prepare: (bench) => publishBatches(bench, backlog / batch),
+    run: consumeBacklog,
+  },
+  {
+    name: 'consume: in order, a backlog of 5,000 in 1,000 keys',
+    workload: 'consume',
+    messages: backlog,
+    isOrdered: true,
+    prepare: (bench) => publishBatches(bench, backlog / batch, (index) => ({ key: keyOf(index) })),
+    run: consumeBacklog,
+  },
+  {
+    name: 'consume: in order, a backlog of 5,000 of one key',
+    workload: 'consume',
+    messages: backlog,
+    isOrdered: true,
+    prepare: (bench) => publishBatches(bench, backlog / batch, () => ({ key: keyOf(0) })),
     run: consumeBacklog,
   },
   {
@@ -112,6 +137,11 @@ export const scenarios: readonly Scenario[] = [
 /** 30 bytes of JSON, whatever the index: the bytes of WAL must not depend on how far the count has come. */
 function bodyOf(index: number): { readonly orderId: number; readonly cents: number } {
   return { orderId: 100_000 + index, cents: 199 }
+}
+
+/** A thousand keys, all of one length. */
+function keyOf(index: number): string {
+  return `customer-${String(index % 1_000).padStart(3, '0')}`
 }
 
 type OptionsOf = (index: number) => NonNullable<Parameters<Outbox['publish']>[3]>

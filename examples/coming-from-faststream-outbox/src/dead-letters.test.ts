@@ -25,7 +25,10 @@ test('what is dead is told once, kept with its history, and replayed under its o
   })
 
   isMended = true
-  expect(await outbox.deadLetters.replay(id, { by: 'ann@example.org' })).toEqual({ replayed: true })
+  expect(await outbox.deadLetters.replay(id, { by: 'ann@example.org' })).toEqual({
+    replayed: true,
+    lands: 'anywhere',
+  })
   await box.drain()
 
   expect(box.dead()).toEqual([])

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import type { Outbox } from 'postbox'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { everyDeadLetter, forgetOldOnes, replayMended } from './operator.ts'
+import { everyDeadLetter, forgetOldOnes, mendWhilePaused, replayMended } from './operator.ts'
 import { createShipping, type Order } from './shipping.ts'
 
 let db: PGlite
@@ -24,7 +24,7 @@ describe.each(['table', 'in-place'] as const)('dead letters, %s', (deadLetters) 
     carrier.isDown = true
     outbox = createShipping({ db, deadLetters, carrier, page: (alert) => alerts.push(alert) })
     await outbox.migrate()
-    await db.exec('truncate outbox, outbox_dead, outbox_delivered, outbox_operations')
+    await db.exec('truncate outbox, outbox_dead, outbox_delivered, outbox_operations, outbox_queues')
   })
 
   const place = (orderId: number, address = '12 Harbour Street') =>
@@ -73,7 +73,7 @@ describe.each(['table', 'in-place'] as const)('dead letters, %s', (deadLetters) 
     const { id } = await place(1)
     await outbox.drain()
 
-    expect(await outbox.deadLetters.replay(id, { by })).toEqual({ replayed: true })
+    expect(await outbox.deadLetters.replay(id, { by })).toEqual({ replayed: true, lands: 'anywhere' })
     const second = await outbox.deadLetters.replay(id, { by: 'bob@example.org' })
     // "already_replayed" if it is this very moment.
     expect(second).toEqual({ replayed: false, because: 'not_found' })
@@ -109,6 +109,25 @@ describe.each(['table', 'in-place'] as const)('dead letters, %s', (deadLetters) 
       failureHistory: { cycles: [{ replayedBy: by, operation }] },
     })
     expect(await outbox.deadLetters.count()).toMatchObject({ count: 1 }) // the one without an address
+  })
+
+  test('while a queue is paused nothing of it is tried, and nothing dies; then everything is delivered', async () => {
+    await mendWhilePaused(outbox, {
+      queue: 'orders',
+      by,
+      async mend() {
+        await place(1) // publishing goes on
+        expect(await outbox.drain()).toMatchObject({ acked: 0, dead: 0, isEmpty: true })
+        const { orders } = await outbox.stats()
+        expect(orders).toMatchObject({ ready: { count: 1 }, paused: { by, at: expect.any(Date) } })
+        const second = mendWhilePaused(outbox, { queue: 'orders', by: 'bob@example.org', mend() {} })
+        await expect(second).rejects.toThrow('ann@example.org paused it at')
+        carrier.isDown = false
+      },
+    })
+
+    expect(await outbox.drain()).toMatchObject({ acked: 1, dead: 0 })
+    expect(alerts).toEqual([])
   })
 
   test('a replay that would be of more than was expected does not begin', async () => {

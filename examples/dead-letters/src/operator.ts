@@ -1,5 +1,5 @@
 // What operators do: from a script, or behind a page of yours.
-import type { DeadLetter, DeadLetterFilter, DeadLetters, ReplayAllOutcome } from 'postbox'
+import type { DeadLetter, DeadLetterFilter, DeadLetters, Outbox, ReplayAllOutcome } from 'postbox'
 
 /** All of them, a page at a time: nothing is skipped or repeated, whatever dies meanwhile. */
 export async function* everyDeadLetter(
@@ -30,4 +30,15 @@ export async function replayMended(
 export async function forgetOldOnes(deadLetters: DeadLetters): Promise<number> {
   const { purged } = await deadLetters.purge({ olderThanMs: 90 * 24 * 3_600_000 })
   return purged
+}
+
+/** While it is mended nothing more is tried, so nothing more dies. When mending fails the queue stays paused: somebody has to look. */
+export async function mendWhilePaused(
+  outbox: Pick<Outbox, 'pause' | 'resume'>,
+  { queue, by, mend }: { queue: string; by: string; mend(): void | Promise<void> },
+): Promise<void> {
+  const pause = await outbox.pause(queue, { by })
+  if (!pause.paused) throw new Error(`${pause.by} paused it at ${pause.at.toISOString()}: ask first`)
+  await mend()
+  await outbox.resume(queue, { by })
 }

@@ -2,8 +2,8 @@ import type pg from 'pg'
 import type { Shop } from './shop.ts'
 import { inTransaction } from './transaction.ts'
 
-// Short, for a short demo. When the shop closes it waits for the last reminder.
-const reminderAfterMs = 1_500
+// Short, for a short demo, though not too short for a slow machine to pay in time. When the shop closes it waits for the last reminder.
+const reminderAfterMs = 3_000
 
 /**
  * A timer is a message that is due later and has a name. It is armed in the transaction of the order: an order that is

@@ -63,7 +63,7 @@ function leaveSoon(screen: Screen): void {
     screen.say('Left without cleaning up: the database did not answer.')
     process.exit(130)
   }
-  setTimeout(leave, 3_000).unref()
+  setTimeout(leave, 10_000).unref()
 }
 
 /** Everything in order: a database, the tables, subscribers and customers, the end of the day, the verdict. */

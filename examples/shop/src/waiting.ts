@@ -3,7 +3,7 @@ import { mendDeadLetters } from './clerk.ts'
 import { pause } from './pause.ts'
 import type { Shop } from './shop.ts'
 
-const patienceMs = 30_000
+const patienceMs = 60_000
 
 /** The outbox is a table like any other: what waits, now or for a later time, can be counted. */
 export async function countWaiting(pool: pg.Pool): Promise<number> {
@@ -13,7 +13,7 @@ export async function countWaiting(pool: pg.Pool): Promise<number> {
 
 /**
  * Resolves when every message is delivered (its row is deleted only after its handler is done), those that wait for a
- * retry or as timers included, and what died of a wrong address is mended and delivered, too. Gives up after 30 seconds,
+ * retry or as timers included, and what died of a wrong address is mended and delivered, too. Gives up after a minute,
  * or when told to hurry; then the verdict will find what is left.
  */
 export async function untilNothingWaits(shop: Shop, hurry: AbortSignal): Promise<void> {

@@ -5,6 +5,9 @@ import { safeLogger } from './safe-logger.ts'
 import type { OutboxParts } from './seam.ts'
 import { createTelling } from './telling.ts'
 
+// biome-ignore lint/performance/noBarrelFile: loaded along with it, since the transactions of an ORM are for handlers only
+export { openerOf } from './adapters/recognise-orm.ts'
+
 /** Loaded when an outbox is first started: one that only publishes carries none of it. */
 export function assembleLifecycle(parts: OutboxParts): Lifecycle {
   return createLifecycle(parts.registry, runnerPartsOf(parts))
@@ -21,6 +24,7 @@ export function runnerPartsOf({ settings, outbox, seam }: OutboxParts): () => Ru
     database: seam.database(),
     listenDatabase: seam.listenDatabase(),
     names,
+    queues: outbox.queues,
     wake,
     deadLetters,
     generation,

@@ -116,9 +116,12 @@ export interface DeadLetterOperations<Letter> {
   resume(operation: string, options: ResumeOptions): Promise<ReplayAllOutcome>
   /** Who replayed and discarded what, newest first. */
   operations(options?: OperationListOptions): Promise<OperationPage>
-  /** Deletes the newest of an id, or all that a filter means and that have failed by now. Nobody gets them back. */
+  /**
+   * Deletes the newest of an id, or all that a filter means and that have failed by now. Nobody gets them back. The key that one held goes on if it was named by its
+   * id; by a filter, those that hold a key are left alone.
+   */
   discard(which: string | DeadLetterFilter, options: DiscardOptions): Promise<DiscardResult>
-  /** Deletes what failed long ago, the oldest first, and writes down nothing: for a job that runs every night. */
+  /** Deletes what failed long ago, the oldest first, and writes down nothing: for a job that runs every night. Those that hold a key are left alone. */
   purge(options: PurgeOptions): Promise<Purged>
 }
 
@@ -166,7 +169,7 @@ export function createDeadLetterOperations<Letter>(
       if (typeof which === 'string') {
         assertMessageId(which)
         assertDiscard(options)
-        return working((database) => discardOne(database, names, { id: which, by: options.by }))
+        return working((database) => discardOne(database, parts, { id: which, by: options.by }))
       }
       const query = resolveDiscard(which, options)
       return working((database) => discardAll(database, names, { ...options, query }))
@@ -235,13 +238,12 @@ function outcomeOf({ operation, changed, conflicts, finished }: OperationProgres
 
 async function discardOne(
   database: Database,
-  names: Names,
+  { names, wake }: Pick<DeadLetterOperationsParts<unknown>, 'names' | 'wake'>,
   which: { readonly id: string; readonly by: string },
 ): Promise<DiscardResult> {
   const operation = crypto.randomUUID()
-  const rows = await readCommitted(database, (tx) =>
-    tx.run(discardDeadLetter(names, { ...which, operation })),
-  )
+  const discard = { ...which, operation, wake: heardWake(wake, database) }
+  const rows = await readCommitted(database, (tx) => tx.run(discardDeadLetter(names, discard)))
   const discarded = rows.length
   return { discarded, operation: discarded === 0 ? null : operation, finished: true }
 }
@@ -253,7 +255,11 @@ async function discardAll(
 ): Promise<DiscardResult> {
   const id = await start(database, names, { kind: 'discard', by, filter: storedFilter(query), settings: {} })
   const batch = (operation: LockedOperation, size: number) =>
-    discardDeadLetters(names, { operation: id, stretch: stretchOf(operation), size })
+    discardDeadLetters(names, {
+      operation: id,
+      stretch: { ...stretchOf(operation), sparesParked: true },
+      size,
+    })
   const { changed, finished } = await operate({
     ...{ database, names, id, kind: 'discard', batch, signal, onProgress },
   })

@@ -1,5 +1,5 @@
 import type { Database } from './adapters/executor.ts'
-import type { BodyRules } from './core/body.ts'
+import type { BodyRules } from './core/body-rules.ts'
 import { cursorText } from './core/dead-letter-cursor.ts'
 import {
   assertMessageId,
@@ -18,7 +18,6 @@ import type { DeadReason } from './core/settlement.ts'
 import { sqlState, sqlStateOf } from './core/sql-state.ts'
 import type { DeadLetterStorage } from './core/storage-modes.ts'
 import { createDeadLetterOperations, type DeadLetterOperations } from './dead-letter-operations.ts'
-import type { Publishing } from './publish.ts'
 import { readCommitted } from './runtime/read-committed.ts'
 import type { BoundedCount } from './runtime/stats.ts'
 import { dateFrom } from './sql/columns.ts'
@@ -31,6 +30,7 @@ import { orSchemaMissing } from './sql/schema-missing.ts'
 import type { Statement } from './sql/statement.ts'
 import { heardWake } from './sql/wake.ts'
 import { storedMessage } from './stored-message.ts'
+import type { Publishing } from './write.ts'
 
 /** A message that is delivered no more, until it is replayed. */
 export interface DeadLetter {
@@ -57,9 +57,14 @@ export interface DeadLetter {
   readonly failureHistory: FailureHistory
   /**
    * It lies among the messages, though that is not where this outbox keeps its dead letters: it could not be moved, or was buried under
-   * another `deadLetters`. Nobody gets it, and it is listed and replayed as any other.
+   * another `deadLetters`, or its key went on without it. Nobody gets it, and it is listed and replayed as any other.
    */
   readonly isQuarantined: boolean
+  /**
+   * It holds its key, in an ordered queue: what comes behind it waits until it is replayed (in its place) or discarded, or until the key is resumed or
+   * skipped (`outbox.keys`).
+   */
+  readonly isParked: boolean
   /** The body's bytes as they are stored. */
   readonly raw: Uint8Array
 }
@@ -71,12 +76,19 @@ export interface DeadLetterPage {
 }
 
 export type ReplayResult =
-  | { readonly replayed: true }
+  | {
+      readonly replayed: true
+      /**
+       * in_place: it held its key, and is the first of it as before. behind_key: in an ordered queue, behind all of its key that is there by then; with
+       * `delayMs`, or when it is a timer, once it is due. anywhere: it has no key, or its queue no order.
+       */
+      readonly lands: 'in_place' | 'behind_key' | 'anywhere'
+    }
   | {
       readonly replayed: false
       /**
        * not_found: no dead letter has this id. already_replayed: somebody else did, this very moment. timer_conflict: a timer of the same
-       * name waits; nothing was changed.
+       * name waits; nothing was changed. One that held its key goes on without the name instead.
        */
       readonly because: 'not_found' | 'already_replayed' | 'timer_conflict'
     }
@@ -89,7 +101,10 @@ export interface DeadLetters extends DeadLetterOperations<DeadLetter> {
   get(id: string): Promise<DeadLetter | null>
   /** Stops at ten thousand: then there are at least as many. */
   count(filter?: DeadLetterFilter): Promise<BoundedCount>
-  /** Puts the newest of that id back into its queue, with its id, headers, key and time of creation, as if it had never been tried. */
+  /**
+   * Puts the newest of that id back into its queue, with its id, headers, key and time of creation, as if it had never been tried. In an ordered queue behind
+   * its key, unless it has held that: then in its place.
+   */
   replay(id: string, options: ReplayOptions): Promise<ReplayResult>
 }
 
@@ -164,7 +179,8 @@ export function deadLetterOf({ outbox, deadLetters }: LetterRules, row: DeadLett
     reason: row.reason as DeadReason,
     error: row.error,
     failureHistory: historyFrom(row.history),
-    isQuarantined: row.place === 'quarantined' && deadLetters !== 'in-place',
+    isQuarantined: row.place === 'quarantined' && row.parked === 'false' && deadLetters !== 'in-place',
+    isParked: row.parked === 'true',
   }
 }
 
@@ -190,5 +206,6 @@ function resultOf([row]: readonly ReplayAnswer[]): ReplayResult {
     const sentence = 'the client renames the columns of its answers: what became of the replay cannot be read'
     throw new OutboxError('OUTBOX_UNKNOWN_HANDLE', sentence)
   }
-  return answer === 'replayed' ? { replayed: true } : { replayed: false, because: answer }
+  if (answer !== 'replayed') return { replayed: false, because: answer }
+  return { replayed: true, lands: row?.lands ?? 'anywhere' }
 }

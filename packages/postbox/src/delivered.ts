@@ -1,5 +1,5 @@
 import type { Database } from './adapters/executor.ts'
-import type { BodyRules } from './core/body.ts'
+import type { BodyRules } from './core/body-rules.ts'
 import { assertMessageId } from './core/dead-letter-options.ts'
 import {
   type DeliveredListOptions,

@@ -1,5 +1,6 @@
 import type { OutboxEvent } from './core/events.ts'
 import type { Logger } from './core/log.ts'
+import { isThenable } from './core/thenable.ts'
 
 export type OnEvent = (event: OutboxEvent) => unknown
 
@@ -18,8 +19,4 @@ export function hear(onEvent: OnEvent | undefined, event: OutboxEvent, logger: L
   } catch (error) {
     failed(error)
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }

@@ -4,7 +4,6 @@ import { OutboxError } from './core/errors.ts'
 import { nextLookMs, type OnceOptions, type OnceQuery, resolveOnce } from './core/inbox-options.ts'
 import { type PurgeOptions, resolvePurge } from './core/purge-options.ts'
 import { name } from './core/validate.ts'
-import type { Publishing } from './publish.ts'
 import { systemClock } from './runtime/clock.ts'
 import { purgeAll } from './runtime/purge.ts'
 import type { Internals } from './runtime/works.ts'
@@ -14,6 +13,7 @@ import type { Names } from './sql/names.ts'
 import { purgeHandled } from './sql/purge-handled.ts'
 import { orSchemaMissing } from './sql/schema-missing.ts'
 import { runInside } from './transaction-guard.ts'
+import type { Publishing } from './write.ts'
 
 /** What became of `once`: the work has run, or why not. */
 export type OnceResult<T> =

@@ -31,6 +31,8 @@ export type {
   OfMessage,
   OutboxEvent,
   PublishedEvent,
+  QueuePausedEvent,
+  QueueResumedEvent,
   ReleasedEvent,
   RetriedEvent,
   SettleFailedEvent,
@@ -51,10 +53,12 @@ export type {
 } from './core/handler.ts'
 export type { Headers } from './core/headers.ts'
 export type { OnceOptions } from './core/inbox-options.ts'
+export type { BlockedState, KeyListOptions, KeyOptions } from './core/key-options.ts'
 export type { LogEntry, Logger, LogLevel } from './core/log.ts'
 export type { Message, PendingMessage, Receipt } from './core/message.ts'
 export type { Delivery, Middleware, PublishCall } from './core/middleware.ts'
 export type { DeadLetterOperation, OperationKind } from './core/operations.ts'
+export type { PauseOptions } from './core/pause-options.ts'
 export type { Due, PublishOptions } from './core/publish-options.ts'
 export type { Purged, PurgeOptions } from './core/purge-options.ts'
 export {
@@ -95,6 +99,7 @@ export type { DeadLetter, DeadLetterPage, DeadLetters, ReplayResult } from './de
 export { defineSubscriber } from './define-subscriber.ts'
 export type { DeliveredMessage, DeliveredMessages, DeliveredPage } from './delivered.ts'
 export type { Inbox, InboxPurgeOptions, OnceResult } from './inbox.ts'
+export type { BlockedKey, KeyPage, Keys, ResumeKeyResult, SkipKeyResult } from './keys.ts'
 export type { DrainOptions, Health, PingOptions, RunOptions } from './lifecycle.ts'
 export {
   createOutbox,
@@ -104,6 +109,7 @@ export {
   type OutboxOptions,
   type QueueOf,
 } from './outbox.ts'
+export type { PauseResult, ResumeResult } from './pausing.ts'
 export type { PendingOptions } from './pending.ts'
 export { adr054, constant, exponential, linear, noRetry } from './policies.ts'
 export type { EachOptions, Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'

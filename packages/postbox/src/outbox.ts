@@ -7,6 +7,7 @@ import type { BatchOptions } from './core/batch-options.ts'
 import { OutboxError } from './core/errors.ts'
 import type { BatchContext, Context, Handler, MessageFrom } from './core/handler.ts'
 import { type OutboxSettings, type OutboxSettingsInput, resolveOutboxOptions } from './core/outbox-options.ts'
+import type { PauseOptions } from './core/pause-options.ts'
 import type { PublishOptions } from './core/publish-options.ts'
 import type { Bodies, BodiesOf, QueueMap } from './core/queues.ts'
 import type { SchemaSqlOptions } from './core/schema-sql-options.ts'
@@ -19,9 +20,11 @@ import type { ValidateSchemaOptions } from './core/validate-schema-options.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { DeliveredMessages } from './delivered.ts'
 import type { Inbox } from './inbox.ts'
+import type { Keys } from './keys.ts'
 import { lazyLifecycle } from './lazy-lifecycle.ts'
 import type { Lifecycle } from './lifecycle.ts'
-import { cancelTimer, type Publishing, pending, publish, publishMany, publishNow } from './publish.ts'
+import type { PauseResult, ResumeResult } from './pausing.ts'
+import { cancelTimer, pending, publish, publishMany, publishNow } from './publish.ts'
 import type { Publisher, ReceiptFor, TransactionPublisher } from './publisher.ts'
 import type { Registry } from './runtime/runner.ts'
 import type { Stats } from './runtime/stats.ts'
@@ -30,6 +33,7 @@ import type { OutboxParts, Seam } from './seam.ts'
 import { resolveNames } from './sql/names.ts'
 import type { Store, StoreParts } from './store.ts'
 import { type SubscribeArguments, type Subscribing, subscribe, subscribeBatch } from './subscribe.ts'
+import type { Publishing } from './write.ts'
 
 export interface OutboxOptions<
   M extends QueueMap = QueueMap,
@@ -76,12 +80,21 @@ export interface Outbox<B extends Bodies = Bodies, Tx = unknown> extends Transac
   ): void
   /** The messages that were given up: to look at, and to replay. */
   readonly deadLetters: DeadLetters
+  /** The keys of ordered queues that wait for their first message: to look at, to resume, and to skip. */
+  readonly keys: Keys
   /** The messages that were delivered, where they are kept (`delivered: 'table'`): to look at, and to purge. */
   readonly delivered: DeliveredMessages
   /** Which messages were handled already, for consumers that may get one twice: from here, or from a broker. */
   readonly inbox: Inbox
   /** What waits in each queue that is defined or subscribed to. One statement, whose cost does not grow with the queues' lengths. */
   stats(): Promise<Stats>
+  /**
+   * Stops the delivery of a queue, in every process, until it is resumed: what is claimed from now on is not of it, what was claimed and not
+   * started is given back within a second, and handlers that run finish. Publishing goes on, and timers wait. Needs no start, and no subscription.
+   */
+  pause(queue: keyof B & string, options: PauseOptions): Promise<PauseResult>
+  /** Delivers the queue again, what has come or become due meanwhile included: every process that serves it within a second. */
+  resume(queue: keyof B & string, options: PauseOptions): Promise<ResumeResult>
   /** Creates or updates the tables. Safe to call from every process at once. */
   migrate(): Promise<void>
   /** The SQL that `migrate` runs on an empty database, for your own migrations. */
@@ -160,7 +173,7 @@ export function createOutbox<
 function publishingOf(settings: OutboxSettings, seam: Seam): Publishing {
   const { queues, codec, maxBodyBytes, generation, source, wake, schema, table } = settings
   const { middleware, onEvent, logger } = settings
-  const newId = (): string => uuidV7(Date.now(), crypto.getRandomValues(new Uint8Array(16)))
+  const newId = (): string => uuidV7(Date.now(), crypto.randomUUID())
   const names = resolveNames({ schema, table, ...settings.names })
   const rules = { queues, codec, maxBodyBytes, generation, source, newId }
   const handleOf: Publishing['handleOf'] = (tx) => seam.handleOf(tx)
@@ -189,9 +202,10 @@ function lazyStore(parts: StoreParts): Store {
   const load = async (): Promise<Store> => (await import('./store.ts')).createStore(parts)
   return {
     deadLetters: lazily(async () => (await load()).deadLetters, letterMethods),
+    keys: lazily(async () => (await load()).keys, ['list', 'resume', 'skip']),
     delivered: lazily(async () => (await load()).delivered, ['list', 'get', 'purge']),
     inbox: lazily(async () => (await load()).inbox, ['once', 'purge']),
-    ...lazily(load, ['stats', 'migrate', 'schemaSql', 'validateSchema']),
+    ...lazily(load, ['pause', 'resume', 'stats', 'migrate', 'schemaSql', 'validateSchema']),
   }
 }
 
@@ -272,7 +286,7 @@ function openerOf(orm: unknown, database: () => Database): Seam['opener'] {
   if (orm !== undefined && !isRecord(orm) && typeof orm !== 'function')
     throw invalidClient('orm', 'to be a database of Drizzle or Kysely', orm)
   return async () =>
-    orm === undefined ? database() : (await import('./adapters/recognise-orm.ts')).openerOf(orm)
+    orm === undefined ? database() : (await import('./assemble-lifecycle.ts')).openerOf(orm)
 }
 
 function invalidClient(name: string, toBe: string, given: unknown): OutboxError {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { BodyRules } from './core/body.ts'
+import type { BodyRules } from './core/body-rules.ts'
 import { pendingMessage } from './pending.ts'
 import type { PendingRow } from './sql/peek-pending.ts'
 

@@ -1,5 +1,5 @@
 import type { Handle } from './adapters/executor.ts'
-import type { BodyRules } from './core/body.ts'
+import type { BodyRules } from './core/body-rules.ts'
 import type { PendingMessage } from './core/message.ts'
 import { assertQueue } from './core/queue-name.ts'
 import { anything, assertOptions, wholeNumber } from './core/validate.ts'

@@ -1,9 +1,9 @@
 import type { Database, Handle } from './adapters/executor.ts'
 import type { OutboxSettings } from './core/outbox-options.ts'
-import type { Publishing } from './publish.ts'
 import type { Registry } from './runtime/runner.ts'
 import type { Opener } from './runtime/transaction-run.ts'
 import type { Internals } from './runtime/works.ts'
+import type { Publishing } from './write.ts'
 
 /** Where an outbox meets the world. Asked at each call and at each start, so that the test kit can put a memory store in its place. */
 export interface Seam {

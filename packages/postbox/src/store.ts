@@ -4,10 +4,12 @@ import { resolveValidateSchemaOptions, type ValidateSchemaOptions } from './core
 import { createDeadLetters, type DeadLetters } from './dead-letters.ts'
 import { createDelivered, type DeliveredMessages } from './delivered.ts'
 import { createInbox, type Inbox, type InboxParts } from './inbox.ts'
-import type { Publishing } from './publish.ts'
+import { createKeys, type Keys } from './keys.ts'
+import { createPausing, type Pausing } from './pausing.ts'
 import { migrate, schemaSql } from './runtime/migrate.ts'
 import { readStats, type Stats } from './runtime/stats.ts'
 import { validateSchema } from './runtime/validate-schema.ts'
+import type { Publishing } from './write.ts'
 
 export interface StoreParts extends StorageModes, InboxParts {
   readonly outbox: Publishing
@@ -16,8 +18,9 @@ export interface StoreParts extends StorageModes, InboxParts {
 }
 
 /** What is asked of the tables themselves. */
-export interface Store {
+export interface Store extends Pausing {
   readonly deadLetters: DeadLetters
+  readonly keys: Keys
   readonly delivered: DeliveredMessages
   readonly inbox: Inbox
   stats(): Promise<Stats>
@@ -31,8 +34,10 @@ export function createStore(parts: StoreParts): Store {
   const { database, outbox, queues, deadLetters, delivered } = parts
   return {
     deadLetters: createDeadLetters({ database, outbox, deadLetters }),
+    keys: createKeys({ database, outbox }),
     delivered: createDelivered({ database, outbox }),
     inbox: createInbox(parts),
+    ...createPausing(parts),
     stats: () => readStats(database(), outbox.names, queues()),
     migrate: () => migrate(database(), outbox.names),
     schemaSql: async (options) => schemaSql(outbox.names, options),

@@ -1,6 +1,7 @@
-import { type BodyRules, decodeStored, type StoredBody } from './core/body.ts'
+import type { BodyRules, StoredBody } from './core/body-rules.ts'
 import { contentTypeHeader, correlationIdHeader } from './core/headers.ts'
 import type { PendingMessage } from './core/message.ts'
+import { decodeStored } from './core/read-body.ts'
 import { bytesFrom, dateFrom, headersFrom, numberFrom } from './sql/columns.ts'
 import type { PendingRow } from './sql/peek-pending.ts'
 

@@ -2,6 +2,7 @@ import { type BatchOptions, resolveBatchOptions } from './core/batch-options.ts'
 import { OutboxError } from './core/errors.ts'
 import type { BatchHandler, Handler } from './core/handler.ts'
 import type { OutboxSettings } from './core/outbox-options.ts'
+import { isOrdered } from './core/queues.ts'
 import { show } from './core/show.ts'
 import { resolveSubscribeOptions, type SubscribeOptions } from './core/subscribe-options.ts'
 import { assertSubscriber } from './core/subscriber.ts'
@@ -37,6 +38,11 @@ export function subscribeBatch(outbox: Subscribing, [queue, handler, options]: S
   const { settings, ...sizes } = namingQueues(queues, () =>
     resolveBatchOptions(options as BatchOptions | undefined, rules.defaults),
   )
+  // Of a batch some may fail, and those behind them would have been handled.
+  if (queues.some((name) => isOrdered(rules.queues, name))) {
+    const sentence = `queue ${show(queue)} is ordered, and messages of a key are handled one by one: use \`subscribe\``
+    throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
+  }
   const run = { kind: 'batch', handler: handler as BatchHandler, ...sizes } as const
   add(outbox, [named({ queues, run, settings, rules })])
 }

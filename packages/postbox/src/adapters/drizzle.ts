@@ -46,10 +46,7 @@ export function drizzleExecutor(tx: Drizzle): Executor {
   }
 }
 
-const aDatabase: TransactionState = {
-  inside: false,
-  because: 'this is the Drizzle database: pass the tx that db.transaction gives to its callback',
-}
+const aDatabase: TransactionState = { inside: false, because: 'drizzle' }
 
 /** What it runs on knows more: whether the transaction has ended, and whether there is only one session. */
 function driverOf({ session }: Drizzle): Handle | null {

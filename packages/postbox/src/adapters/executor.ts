@@ -1,4 +1,5 @@
 import type { Statement } from '../sql/statement.ts'
+import type { Outside } from './outside.ts'
 
 /** Something that runs a statement: a connection, a pool, or a transaction of the caller's. */
 export interface Executor {
@@ -50,7 +51,7 @@ export interface Database extends Executor {
 export type TransactionState =
   | { readonly inside: true }
   | { readonly inside: 'unknown' }
-  | { readonly inside: false; readonly because: string }
+  | { readonly inside: false; readonly because: Outside }
 
 /** A handle of the caller's, recognised. */
 export interface Handle extends Executor {

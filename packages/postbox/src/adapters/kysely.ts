@@ -42,11 +42,8 @@ export function kyselyExecutor(tx: Kysely): Executor {
 }
 
 function stateOf({ isTransaction, isCommitted, isRolledBack }: Kysely): TransactionState {
-  if (isCommitted || isRolledBack) return { inside: false, because: 'its transaction has ended' }
+  if (isCommitted || isRolledBack) return { inside: false, because: 'ended' }
   // One of `transaction().execute` that was kept says nothing of its end, but refuses every statement by itself.
   if (isTransaction) return { inside: true }
-  return {
-    inside: false,
-    because: 'this is the Kysely instance: pass the trx that db.transaction().execute gives to its callback',
-  }
+  return { inside: false, because: 'kysely' }
 }

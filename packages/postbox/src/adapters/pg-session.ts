@@ -1,17 +1,14 @@
 import type { Executor, Hearing, Listening, Session } from './executor.ts'
+import { type Queryable, rowsExecutor } from './executors.ts'
+import { keepingExecutor, type NamingClient } from './kept-statements.ts'
 import { quoted } from './quoted.ts'
-import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** What a pg.Pool gives. */
 export interface PgPool extends Queryable {
   connect(): Promise<PoolClient>
 }
 
-interface PoolClient extends Queryable {
-  query(
-    text: string,
-    values: unknown[],
-  ): Promise<{ readonly rows: readonly unknown[]; readonly command?: string }>
+interface PoolClient extends NamingClient {
   /** Not documented; where it is missing, a connection that no longer answers is closed only when the system gives up on it. */
   readonly connection?: { readonly stream?: { destroy(): void } }
   release(destroy?: boolean): void
@@ -63,9 +60,10 @@ function isRolledBack(client: PoolClient): Promise<boolean> {
   )
 }
 
-/** A connection of the pool that is ours until it is given back. */
+/** A connection of the pool that is ours until it is given back. The statements that it repeats are parsed once. */
 export async function connect(pool: PgPool, lost: (error: unknown) => void): Promise<Session> {
-  return sessionOf(await pool.connect(), lost)
+  const client = await pool.connect()
+  return { ...sessionOf(client, lost), ...keepingExecutor(client, pool) }
 }
 
 /** A client of the pool that tells when it breaks: once, and not when it was given back. */

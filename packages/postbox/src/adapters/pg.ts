@@ -1,7 +1,7 @@
 import type { Database, Handle, Recogniser, TransactionState } from './executor.ts'
+import { type Queryable, rowsExecutor } from './executors.ts'
 import { hasMethods } from './members.ts'
 import type { PgPool } from './pg-session.ts'
-import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** node-postgres: `pg.Client` and pool clients as handles, `pg.Pool` as database. */
 export const pg: Recogniser = { handle, database }
@@ -20,15 +20,14 @@ interface Pool extends PgPool {
 }
 
 function handle(candidate: object): Handle | null {
-  if (isPool(candidate))
-    return { ...rowsExecutor(candidate), client: 'pg', singleSession: false, transactionState: () => aPool }
-  if (!isClient(candidate)) return null
-  return {
-    ...rowsExecutor(candidate),
-    client: 'pg',
-    singleSession: false,
-    transactionState: () => stateOf(candidate),
-  }
+  if (isPool(candidate)) return handleOf(candidate, () => aPool)
+  return isClient(candidate) ? handleOf(candidate, () => stateOf(candidate)) : null
+}
+
+// Its members one by one: a spread object takes microseconds, and each publish makes a handle.
+function handleOf(client: Queryable, transactionState: () => TransactionState): Handle {
+  const { run } = rowsExecutor(client)
+  return { run, client: 'pg', singleSession: false, transactionState }
 }
 
 function database(candidate: object): Database | null {
@@ -49,14 +48,10 @@ function database(candidate: object): Database | null {
   }
 }
 
+const aPool: TransactionState = { inside: false, because: 'aPool' }
+
 function capacityOf({ options }: Pool): number | null {
   return typeof options?.max === 'number' ? options.max : null
-}
-
-const aPool: TransactionState = {
-  inside: false,
-  because:
-    'this is a pool, which may run each statement on another connection: pass the client that ran BEGIN',
 }
 
 /** What the client knows is as old as its last answer: while a statement is under way (it may be a ROLLBACK), it knows nothing. */
@@ -64,11 +59,7 @@ function stateOf(client: Client): TransactionState {
   const status = client.getTransactionStatus?.()
   if (status === undefined || client.readyForQuery === false) return { inside: 'unknown' }
   if (status === 'T') return { inside: true }
-  if (status === 'E') return { inside: false, because: 'its transaction has already failed: ROLLBACK first' }
-  return {
-    inside: false,
-    because: 'no transaction is open on this client: BEGIN was not awaited, or it has ended',
-  }
+  return { inside: false, because: status === 'E' ? 'failed' : 'idle' }
 }
 
 function isPool(candidate: object): candidate is Pool {

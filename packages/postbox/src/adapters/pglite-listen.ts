@@ -1,6 +1,6 @@
 import type { Hearing, Listening } from './executor.ts'
+import { type Queryable, rowsExecutor } from './executors.ts'
 import { quoted } from './quoted.ts'
-import { type Queryable, rowsExecutor } from './rows-executor.ts'
 
 /** PGlite, as far as listening goes. */
 export interface ListeningPGlite extends Queryable {

@@ -1,5 +1,5 @@
 import type { Hearing, Listening } from './executor.ts'
-import { executor, type Sql } from './postgres-executor.ts'
+import { type Sql, sqlExecutor } from './executors.ts'
 
 /** postgres.js, as far as listening goes. */
 export interface ListeningSql extends Sql {
@@ -66,7 +66,7 @@ export async function listen(
     await end()
     throw new Error('this release of postgres.js does not show its listening connection')
   }
-  return { ...executor(session), end, destroy: () => void end() }
+  return { ...sqlExecutor(session), end, destroy: () => void end() }
 }
 
 /** Resolves when the channel is listened to, with the way to end it. */

@@ -1,6 +1,6 @@
 import type { Database, Executor, Handle, Recogniser, TransactionState } from './executor.ts'
+import { type Sql, sqlExecutor } from './executors.ts'
 import { hasMethods } from './members.ts'
-import { executor, type Sql } from './postgres-executor.ts'
 import type { ListeningSql } from './postgres-listen.ts'
 
 /** postgres.js: the `tx` of `sql.begin` (and its savepoints) as handle, `sql` as database. */
@@ -14,7 +14,7 @@ function handle(candidate: object): Handle | null {
   if (!hasMethods(candidate, 'unsafe', 'typed', 'json')) return null
   const state = stateOf(candidate)
   return {
-    ...executor(candidate as unknown as Sql),
+    ...sqlExecutor(candidate as unknown as Sql),
     client: 'postgres.js',
     singleSession: false,
     transactionState: () => state,
@@ -25,7 +25,7 @@ function database(candidate: object): Database | null {
   if (!hasMethods(candidate, 'unsafe', 'begin', 'reserve')) return null
   const sql = candidate as unknown as RootSql
   return {
-    ...executor(sql),
+    ...sqlExecutor(sql),
     singleSession: false,
     // It keeps none of the pool's connections for itself, so any number will do.
     capacity: null,
@@ -33,7 +33,7 @@ function database(candidate: object): Database | null {
     listen: async (channels, hearing) =>
       (await import('./postgres-listen.ts')).listen(sql, channels, hearing),
     transaction: <T>(work: (tx: Executor, handle: unknown) => Promise<T>) =>
-      sql.begin('isolation level read committed', (tx) => work(executor(tx), tx)),
+      sql.begin('isolation level read committed', (tx) => work(sqlExecutor(tx), tx)),
   }
 }
 
@@ -41,8 +41,5 @@ function database(candidate: object): Database | null {
 function stateOf(candidate: object): TransactionState {
   if (hasMethods(candidate, 'savepoint')) return { inside: true }
   if (hasMethods(candidate, 'release')) return { inside: 'unknown' }
-  return {
-    inside: false,
-    because: 'this is the postgres.js client: pass the handle that sql.begin gives to its callback',
-  }
+  return { inside: false, because: 'postgresJs' }
 }

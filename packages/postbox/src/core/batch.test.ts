@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest'
-import { makeBatch } from './batch.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { type Batch, batchOf } from './batch.ts'
 import type { DraftRules } from './draft.ts'
+import { type BatchInput, makeDrafts } from './drafts.ts'
 
 let made = 0
 const rules: DraftRules = {
@@ -16,13 +18,31 @@ const id = '0190163d-8694-739b-9aea-966c26f8ad91'
 const batch = (bodies: unknown, options?: unknown, queue = 'orders') =>
   makeBatch(rules, { queue, bodies: bodies as unknown[], options: options as never })
 
-describe('makeBatch', () => {
+/** As publishMany makes one. */
+async function makeBatch(given: DraftRules, input: BatchInput): Promise<Batch> {
+  return batchOf(input.queue, await makeDrafts(given, input))
+}
+
+describe('makeDrafts and batchOf', () => {
   test('drafts stand in the order of the bodies, each with an id of its own', async () => {
     const { drafts, conflict, queue } = await batch([3, 1, null, 2])
 
     expect(drafts.map(({ body }) => Buffer.from(body).toString())).toEqual(['3', '1', '', '2'])
     expect(new Set(drafts.map((draft) => draft.id)).size).toBe(4)
     expect({ conflict, queue }).toEqual({ conflict: 'none', queue: 'orders' })
+  })
+
+  test('drafts are not made before their schema has answered, in a program with a Promise of its own, too', async () => {
+    const checking = { ...rules, queues: { orders: { body: z.number() } } }
+    vi.stubGlobal('Promise', class extends Promise<unknown> {})
+    const [made, refused] = [
+      [1, 2],
+      [1, '2'],
+    ].map((bodies) => makeDrafts(checking, { queue: 'orders', bodies, options: undefined }))
+    vi.unstubAllGlobals()
+
+    await expect(refused).rejects.toThrow(/bodies\[1\]/)
+    expect((await made!).map(({ body }) => body)).toEqual([Buffer.from('1'), Buffer.from('2')])
   })
 
   // U-PUB-14

@@ -8,6 +8,7 @@ import {
   followed,
   followOn,
   leaseOf,
+  parked,
   released,
   snoozed,
 } from '../../../../tests/support/settlements.ts'
@@ -30,6 +31,7 @@ const makers = {
   reschedule: failed,
   follow: followed,
   bury: dead,
+  park: parked,
   quarantine: dead,
 } as const satisfies Record<BatchKind, unknown>
 
@@ -71,12 +73,13 @@ describe('batchesOf', () => {
     const entries = kinds.toReversed().map((kind, index) => entryOf(kind, `${index}`))
 
     expect(summaryOf(batchesOf(entries))).toEqual([
-      ['delete', '6'],
-      ['release', '5'],
-      ['snooze', '4'],
-      ['reschedule', '3'],
-      ['follow', '2'],
-      ['bury', '1'],
+      ['delete', '7'],
+      ['release', '6'],
+      ['snooze', '5'],
+      ['reschedule', '4'],
+      ['follow', '3'],
+      ['bury', '2'],
+      ['park', '1'],
       ['quarantine', '0'],
     ])
   })

@@ -1,3 +1,4 @@
+import type { Draft } from './message.ts'
 import type { Settlement } from './settlement.ts'
 import type { DeadLetterStorage } from './storage-modes.ts'
 
@@ -8,6 +9,8 @@ export interface Entry {
   readonly maxBatch: number
   /** How often it was refused and put off: by where it is to be kept, or because a timer of its name is being armed. */
   readonly refusals: number
+  /** Another of its key waits for it in this process. @default false */
+  readonly isLink?: boolean | undefined
 }
 
 /** A message whose burial was refused so often stays where it is, and is delivered no more. */
@@ -24,14 +27,16 @@ export function refusedDelayMs(refusals: number, hasWayOut: boolean): number {
   return Math.min(1_000 * 2 ** (refusals - 1), longestDelayMs)
 }
 
-/** What one statement can write. `follow`: deletes that publish; `quarantine`: burials that the dead letters refuse. */
-export type BatchKind = Settlement['write'] | 'follow' | 'quarantine'
+/** What one statement can write. `follow`: deletes that publish; `park`: burials that hold their key; `quarantine`: burials that the dead letters refuse. */
+export type BatchKind = Settlement['write'] | 'follow' | 'park' | 'quarantine'
 
 /** Entries of one kind that one statement writes, in the order of seq. */
 export interface SettlementBatch<E extends Entry = Entry> {
   readonly kind: BatchKind
   /** They take the names of their timers back, or arm some: somebody may be about to take these names. */
   readonly isNamed: boolean
+  /** Others of their keys wait for them: they need not wait for the disk. Absent: not. */
+  readonly isQuick?: boolean
   readonly entries: readonly E[]
 }
 
@@ -46,6 +51,7 @@ const order: readonly BatchKind[] = [
   'reschedule',
   'follow',
   'bury',
+  'park',
   'quarantine',
 ]
 
@@ -57,23 +63,45 @@ export function batchesOf<E extends Entry>(
   entries: readonly E[],
   deadLetters: DeadLetterStorage = 'table',
 ): readonly SettlementBatch<E>[] {
-  const groups = new Map<
-    string,
-    { readonly kind: BatchKind; readonly isNamed: boolean; readonly alike: E[] }
-  >()
-  for (const entry of entries) {
-    const kind = kindOf(entry, deadLetters)
-    const isNamed = isNamedAs(kind, entry)
-    const name = `${kind} ${isNamed} ${entry.maxBatch}`
-    const group = groups.get(name) ?? { kind, isNamed, alike: [] }
-    groups.set(name, group)
-    group.alike.push(entry)
-  }
-  return [...groups.values()]
+  const groups: Group<E>[] = []
+  for (const entry of entries) groupOf(groups, entry, kindOf(entry, deadLetters)).alike.push(entry)
+  return groups
     .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
-    .flatMap(({ kind, isNamed, alike }) =>
-      portions(alike.sort(bySeq)).map((entries) => ({ kind, isNamed, entries })),
+    .flatMap(({ kind, isNamed, isQuick, alike }) =>
+      portions(alike.sort(bySeq)).map((entries) => ({
+        kind,
+        isNamed,
+        ...(isQuick ? { isQuick } : {}),
+        entries,
+      })),
     )
+}
+
+/** Entries that one statement can write, if they are not too many. */
+interface Group<E extends Entry> {
+  readonly kind: BatchKind
+  readonly isNamed: boolean
+  readonly isQuick: boolean
+  readonly maxBatch: number
+  readonly alike: E[]
+}
+
+/** There are few: looked through, and not looked up by a name that would be put together for each entry. */
+function groupOf<E extends Entry>(groups: Group<E>[], entry: E, kind: BatchKind): Group<E> {
+  const { maxBatch } = entry
+  const isNamed = isNamedAs(kind, entry)
+  const isQuick = kind === 'delete' && entry.isLink === true
+  for (const group of groups)
+    if (
+      group.kind === kind &&
+      group.isNamed === isNamed &&
+      group.isQuick === isQuick &&
+      group.maxBatch === maxBatch
+    )
+      return group
+  const made = { kind, isNamed, isQuick, maxBatch, alike: [] }
+  groups.push(made)
+  return made
 }
 
 /** Two halves of a batch that failed, to find the one row that it failed at. */
@@ -83,6 +111,7 @@ export function halves<E extends Entry>(batch: SettlementBatch<E>): readonly Set
 
 function kindOf({ settlement, refusals }: Entry, deadLetters: DeadLetterStorage): BatchKind {
   if (settlement.write === 'delete') return settlement.followOns.length > 0 ? 'follow' : 'delete'
+  if (settlement.write === 'bury' && settlement.parks === true) return 'park'
   // What is buried where it lies would be quarantined by the very statement that was refused.
   const mayGoElsewhere = settlement.write === 'bury' && deadLetters !== 'in-place'
   return mayGoElsewhere && refusals >= mostRefusals ? 'quarantine' : settlement.write
@@ -90,10 +119,14 @@ function kindOf({ settlement, refusals }: Entry, deadLetters: DeadLetterStorage)
 
 /** It goes back to waiting with the name of its timer, or arms one: somebody may be about to take that name. */
 function isNamedAs(kind: BatchKind, { settlement }: Entry): boolean {
-  if (kind === 'follow')
-    return settlement.write === 'delete' && settlement.followOns.some(({ timerId }) => timerId !== null)
+  if (kind === 'follow') return settlement.write === 'delete' && settlement.followOns.some(isContended)
   const goesBack = kind === 'release' || kind === 'snooze' || kind === 'reschedule'
   return goesBack && settlement.lease.timerId !== null
+}
+
+/** Somebody may be about to take its timer's name, or have its key. */
+function isContended({ timerId, isOrdered }: Draft): boolean {
+  return timerId !== null || isOrdered === true
 }
 
 /**

@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type BodyRules, decodeStored, readBody, writeBody } from './body.ts'
+import { writeBody } from './body.ts'
+import type { BodyRules } from './body-rules.ts'
 import type { Codec } from './codec.ts'
 import { typed } from './queues.ts'
+import { decodeStored, readBody } from './read-body.ts'
 import type { StandardSchema } from './standard-schema.ts'
 
 const rules: BodyRules = { queues: null, codec: undefined, maxBodyBytes: 100 }
@@ -22,7 +24,7 @@ function schemaOf(validate: (value: unknown) => unknown): StandardSchema<unknown
   return { '~standard': { version: 1, vendor: 'test', validate: validate as never } }
 }
 
-const write = (given: BodyRules, body: unknown, label?: string) =>
+const write = async (given: BodyRules, body: unknown, label?: string) =>
   writeBody(given, { queue: 'orders', body, label })
 
 const invalidBody = { code: 'OUTBOX_INVALID_BODY' }

@@ -151,13 +151,14 @@ function resolveFilter(filter: DeadLetterFilter, method: string): DeadLetterQuer
   return resolveDeadLetterFilter(filter)
 }
 
-function assertAnswered(given: { readonly by: string }, shape: Shape, place: string): void {
+/** Refuses what nobody answers for. */
+export function assertAnswered(given: { readonly by: string }, shape: Shape, place: string): void {
   assertGiven(given, place, '{ by }')
   assertOptions(given, shape, place)
   assertValue('OUTBOX_INVALID_OPTION', { label: 'by', check: by, value: given.by })
 }
 
-function assertGiven(given: unknown, place: string, give: string): void {
+export function assertGiven(given: unknown, place: string, give: string): void {
   if (isRecord(given)) return
   const sentence = `expected ${place} to be an object, got ${show(given)}: give ${give}`
   throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)

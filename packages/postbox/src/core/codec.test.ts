@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Codec, decodeBody, type EncodeOptions, encodeBody } from './codec.ts'
+import { type Codec, type EncodeOptions, encodeBody } from './codec.ts'
+import { decodeBody } from './decode-body.ts'
 
 // Any UTF-16 unit that stands alone. Not `unit: 'binary'`, which takes seconds to set up.
 const anyUnit = fc

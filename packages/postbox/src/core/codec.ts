@@ -27,9 +27,6 @@ const jsonType = 'application/json'
 const textType = 'text/plain; charset=utf-8'
 const bytesType = 'application/octet-stream'
 
-const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
 /**
  * null becomes no bytes at all; bytes pass as they are; a string is text; the rest is JSON. The JSON content type is
  * implied, not stored: it would cost 56 bytes of WAL per message for a constant (measured: 323 against 267).
@@ -42,26 +39,21 @@ export function encodeBody(body: unknown, options: EncodeOptions): EncodeResult 
   if (typeof body === 'string') return encodeText(body, label)
   const json = toJson(body, options.lossy)
   if (!json.ok) return { ok: false, problem: `${json.path} ${json.problem}` }
-  return labelled(encoder.encode(json.text), label === jsonType ? undefined : label, {
-    fits: isJson,
-    stored: null,
-  })
+  const bytes = bytesOf(json.text)
+  if (label === undefined || label === jsonType) return { ok: true, bytes, contentType: null }
+  return labelled(bytes, label, { fits: isJson, stored: null })
 }
 
-/** The inverse of `encodeBody`. Throws on bytes that are not what their content type says. */
-export function decodeBody(bytes: Uint8Array, contentType: string | null, codec?: Codec): unknown {
-  if (codec !== undefined && contentType === codec.contentType) return codec.decode(bytes)
-  if (contentType === null) return bytes.byteLength === 0 ? null : JSON.parse(decoder.decode(bytes))
-  if (isJson(contentType)) return JSON.parse(decoder.decode(bytes))
-  if (isText(contentType)) return decoder.decode(bytes)
-  return bytes
+/** Not by a TextEncoder: that makes an ArrayBuffer of each text, which takes five times as long for a small one. */
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text, 'utf8')
 }
 
 function encodeText(text: string, label: string | undefined): EncodeResult {
   // A NUL is fine here: the body is bytes, not text. Half an emoji is not: UTF-8 would replace it.
   if (hasLoneSurrogate(text))
     return { ok: false, problem: 'body contains an unpaired surrogate (half an emoji)' }
-  return labelled(encoder.encode(text), label, { fits: isText, stored: textType })
+  return labelled(bytesOf(text), label, { fits: isText, stored: textType })
 }
 
 function encodeWith(codec: Codec, body: unknown, label: string | undefined): EncodeResult {
@@ -89,12 +81,12 @@ function labelled(bytes: Uint8Array, label: string | undefined, { fits, stored }
   }
 }
 
-function isJson(contentType: string): boolean {
+export function isJson(contentType: string): boolean {
   const type = mediaType(contentType)
   return type === jsonType || type.endsWith('+json')
 }
 
-function isText(contentType: string): boolean {
+export function isText(contentType: string): boolean {
   return mediaType(contentType).startsWith('text/')
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type DraftRules, makeDraft } from './draft.ts'
 import type { PublishOptions } from './publish-options.ts'
@@ -22,13 +22,34 @@ describe('makeDraft', () => {
       id: newId,
       queue: 'orders',
       key: null,
+      isOrdered: false,
       timerId: null,
       conflict: 'none',
-      body: new TextEncoder().encode('{"a":1}'),
+      body: Buffer.from('{"a":1}'),
       headers: null,
       schedule: { kind: 'now' },
       generation: null,
     })
+  })
+
+  test('is in order when it has a key and its queue is', async () => {
+    const ordered = { ...rules, queues: { orders: { order: 'key' } } } as const
+    const all = [
+      await draft(1, { key: 'k' }, ordered),
+      await draft(1, {}, ordered),
+      await draft(1, { key: 'k' }, { ...rules, queues: { orders: {} } }),
+      await draft(1, { key: 'k' }),
+    ]
+
+    expect(all.map(({ isOrdered }) => isOrdered)).toEqual([true, false, false, false])
+  })
+
+  test('without a key is in order when it may replace a timer that has one: it must not inherit that', async () => {
+    const ordered: DraftRules = { ...rules, queues: { orders: { order: 'key' } } }
+    const timer = { timerId: 't', onConflict: 'replace' } as const
+
+    expect(await draft(1, timer, ordered)).toMatchObject({ key: null, isOrdered: true })
+    expect(await draft(1, timer)).toMatchObject({ isOrdered: false })
   })
 
   test('every option finds its place', async () => {
@@ -80,6 +101,16 @@ describe('makeDraft', () => {
     body.orderId = 2
 
     expect(Buffer.from((await making).body).toString()).toBe('{"orderId":1}')
+  })
+
+  test('is not made before its schema has answered, in a program with a Promise of its own, too', async () => {
+    const checking = { ...rules, queues: { orders: { body: z.number() } } }
+    vi.stubGlobal('Promise', class extends Promise<unknown> {})
+    const [made, refused] = [draft(1, undefined, checking), draft('1', undefined, checking)]
+    vi.unstubAllGlobals()
+
+    await expect(refused).rejects.toMatchObject({ code: 'OUTBOX_INVALID_BODY' })
+    expect((await made).body).toEqual(Buffer.from('1'))
   })
 
   // U-ENC-04

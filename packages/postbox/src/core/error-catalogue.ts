@@ -1,6 +1,6 @@
 /**
- * The error codes that every outbox may meet, with the next step for whoever meets them; those of an outbox at work are in
- * runtime-error-catalogue.ts. `docs/reference/errors.md` is generated from both, so a code cannot exist without its explanation.
+ * The error codes that every outbox may meet, with the next step for whoever meets them; those that are loaded with what throws
+ * them are in runtime-error-catalogue.ts. `docs/reference/errors.md` is generated from both, so a code cannot exist without its explanation.
  */
 export const errorCatalogue = {
   OUTBOX_INVALID_OPTION: 'Correct the options that the message names; every problem is listed at once.',
@@ -18,8 +18,6 @@ export const errorCatalogue = {
     'Give `delayMs` (milliseconds from now) or `at` (a Date, or a Temporal instant), not both.',
   OUTBOX_UNKNOWN_HANDLE:
     'Pass the transaction of pg, postgres.js, PGlite, Drizzle or Kysely as it is, or `{ query(text, values), inTransaction }`.',
-  OUTBOX_NOT_IN_TRANSACTION:
-    'Begin a transaction and pass the handle that owns it: messages commit with your rows. Only publishNow does without one.',
   OUTBOX_NO_AMBIENT_TRANSACTION:
     'Call `outbox.current` inside `outbox.within(tx, work)`, or pass the transaction yourself.',
   OUTBOX_NO_DATABASE:

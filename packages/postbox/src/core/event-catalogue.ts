@@ -28,7 +28,8 @@ const ofMessage = {
   id: 'The id of the message.',
   seq: 'Its place in the table.',
   attempt: 'Which run this is: 1 is the first.',
-  deliveries: 'How often the message was claimed, this time included.',
+  deliveries:
+    'How often the message was delivered, this time included; of one that was not run any more, without.',
 }
 const durationMs = 'How long the handler ran. Null: it did not run.'
 const error = 'What was thrown.'
@@ -58,10 +59,15 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
     },
   },
   dispatched: {
-    level: null,
-    message: 'dispatched',
+    level: { of: ({ isSuspect }) => (isSuspect ? 'warn' : null), says: 'warn of a suspect' },
+    message: 'run alone: an earlier delivery ended without an outcome',
     when: 'A message is about to be given to its handler.',
-    fields: { ...ofMessage, bytes: 'The size of the body.' },
+    fields: {
+      ...ofMessage,
+      bytes: 'The size of the body.',
+      isSuspect:
+        'An earlier delivery of it ended without an outcome (its process died, or lost the lease), so it is run alone. When the process dies, this is the last that its log says, and names who was at work.',
+    },
   },
   acked: {
     level: null,
@@ -100,7 +106,10 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
   },
   dead: {
     level: 'error',
-    message: 'message is dead: it is delivered no more',
+    message: ({ isParked }) =>
+      isParked
+        ? 'message is dead, and its key waits until somebody decides'
+        : 'message is dead: it is delivered no more',
     when: 'A message was given up, and that is written. An alert needs nothing else.',
     fields: {
       ...ofMessage,
@@ -109,6 +118,8 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
       attempts: 'Runs that failed.',
       error: 'What was thrown last, or why its handler rejected it.',
       key: 'The key of the message, or null.',
+      isParked:
+        'It holds its key, in an ordered queue: what comes behind it waits until somebody resumes or skips the key (`outbox.keys`).',
       headers: 'Its headers. The log has their names only: values may be secret.',
       type: 'The header `type`, or null.',
       source: 'The header `source`, or null.',
@@ -189,6 +200,28 @@ export const eventCatalogue: { readonly [K in Kind]: Printed<EventOf<K>> } = {
     message: 'listening again',
     when: 'It listens again.',
     fields: {},
+  },
+  queue_paused: {
+    level: 'warn',
+    message: 'queue is paused: nothing of it is delivered until it is resumed',
+    when: 'This process has learnt that a queue which it serves is paused. It claims nothing of it, and has given back what it had not started; handlers that run finish.',
+    fields: {
+      queue: 'The queue.',
+      handler: 'The name of the subscription.',
+      by: 'Who paused it. Null: the table does not say.',
+      at: 'When, by the database’s clock.',
+    },
+  },
+  queue_resumed: {
+    level: 'info',
+    message: 'queue is resumed',
+    when: 'This process has learnt that a queue of which it knew that it was paused is no longer.',
+    fields: {
+      queue: 'The queue.',
+      handler: 'The name of the subscription.',
+      by: 'Who resumed it. Null: the table does not say.',
+      at: 'When, by the database’s clock. Null: the table does not say.',
+    },
   },
   breaker_opened: {
     level: 'error',

@@ -11,7 +11,7 @@ export interface OfMessage {
   readonly seq: string
   /** 1 on the first run. */
   readonly attempt: number
-  /** Times the message was claimed, this one included. */
+  /** Times the message was delivered, this one included; of one that was not run any more, without. */
   readonly deliveries: number
 }
 
@@ -43,6 +43,8 @@ export interface ClaimedEvent {
 export interface DispatchedEvent extends OfMessage {
   readonly kind: 'dispatched'
   readonly bytes: number
+  /** An earlier delivery of it ended without an outcome: it is run alone. */
+  readonly isSuspect: boolean
 }
 
 export interface AckedEvent extends OfMessage, Timed {
@@ -74,6 +76,8 @@ export interface DeadEvent extends OfMessage, Timed {
   readonly attempts: number
   readonly error: unknown
   readonly key: string | null
+  /** It holds its key, and what comes behind it waits, until somebody decides: see `outbox.keys`. */
+  readonly isParked: boolean
   readonly headers: Headers
   /** The headers `type` and `source`; null where the message has none. */
   readonly type: string | null
@@ -138,6 +142,26 @@ export interface ListenerRestoredEvent {
   readonly kind: 'listener_restored'
 }
 
+/** This process has learnt that the queue is paused: it delivers nothing of it until it is resumed. */
+export interface QueuePausedEvent {
+  readonly kind: 'queue_paused'
+  readonly queue: string
+  readonly handler: string
+  /** Who paused it; null: the table does not say. */
+  readonly by: string | null
+  /** When, by the database's clock. */
+  readonly at: Date
+}
+
+export interface QueueResumedEvent {
+  readonly kind: 'queue_resumed'
+  readonly queue: string
+  readonly handler: string
+  /** Who resumed it; null: the table does not say. */
+  readonly by: string | null
+  readonly at: Date | null
+}
+
 /** What became of messages cannot be written: nothing is claimed until it can. */
 export interface BreakerOpenedEvent {
   readonly kind: 'breaker_opened'
@@ -182,6 +206,8 @@ export type OutboxEvent =
   | DrainTimeoutEvent
   | ListenerLostEvent
   | ListenerRestoredEvent
+  | QueuePausedEvent
+  | QueueResumedEvent
   | BreakerOpenedEvent
   | BreakerClosedEvent
   | ClaimFailedEvent

@@ -12,8 +12,8 @@ export type JsonResult =
 /** `lossy: 'refuse'` also refuses Date, Map and their like; `'allow'` leaves those to the queue's schema. */
 export function toJson(value: unknown, lossy: 'refuse' | 'allow'): JsonResult {
   try {
-    const found = findProblem(value, { path: '', lossy, above: [] })
-    if (found !== null) return { ok: false, ...found }
+    const found = findProblem(value, { lossy, above: [] })
+    if (found !== null) return { ok: false, path: `body${found.path}`, problem: found.problem }
     const text = JSON.stringify(value)
     if (text === undefined) return { ok: false, path: 'body', problem: 'is undefined after toJSON()' }
     return { ok: true, text }
@@ -22,42 +22,51 @@ export function toJson(value: unknown, lossy: 'refuse' | 'allow'): JsonResult {
   }
 }
 
-interface Place {
-  readonly path: string
+/** On the way through a value. One for all of it, so that a body in which nothing is wrong leaves nothing behind but its text. */
+interface Walk {
   readonly lossy: 'refuse' | 'allow'
-  readonly above: readonly object[]
+  /** What contains the value that is looked at. */
+  readonly above: object[]
 }
 
+/** The path is that from the value that was looked at; who called puts his own step before it. */
 interface Problem {
   readonly path: string
   readonly problem: string
 }
 
-function findProblem(value: unknown, place: Place): Problem | null {
-  const problem = problemOf(value, place)
-  if (problem !== null) return { path: place.path === '' ? 'body' : `body${place.path}`, problem }
+function findProblem(value: unknown, walk: Walk): Problem | null {
+  const problem = problemOf(value, walk)
+  if (problem !== null) return { path: '', problem }
   if (typeof value !== 'object' || value === null) return null
-  const inner = { lossy: place.lossy, above: [...place.above, value] }
+  walk.above.push(value)
+  const found = findInside(value, walk)
+  walk.above.pop()
+  return found
+}
+
+function findInside(value: object, walk: Walk): Problem | null {
   const json: unknown = hasToJson(value) ? value.toJSON() : value
-  if (json !== value) return findProblem(json, { ...inner, path: place.path })
+  if (json !== value) return findProblem(json, walk)
   if (Array.isArray(value)) {
     // Not `entries()` of a sparse array's keys: a hole becomes null in JSON, so it must be seen as undefined.
     for (let index = 0; index < value.length; index++) {
-      const found = findProblem(value[index], { ...inner, path: `${place.path}[${index}]` })
-      if (found !== null) return found
+      const found = findProblem(value[index], walk)
+      if (found !== null) return { path: `[${index}]${found.path}`, problem: found.problem }
     }
     return null
   }
-  for (const [key, member] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[key]
     // `{ note: undefined }` is how TypeScript spells an absent member, and JSON leaves it out: nothing is lost.
     if (member === undefined) continue
-    const found = findProblem(member, { ...inner, path: `${place.path}.${key}` })
-    if (found !== null) return found
+    const found = findProblem(member, walk)
+    if (found !== null) return { path: `.${key}${found.path}`, problem: found.problem }
   }
   return null
 }
 
-function problemOf(value: unknown, place: Place): string | null {
+function problemOf(value: unknown, walk: Walk): string | null {
   switch (typeof value) {
     case 'undefined':
       return 'is undefined'
@@ -69,13 +78,13 @@ function problemOf(value: unknown, place: Place): string | null {
     case 'number':
       return Number.isFinite(value) ? null : `is ${value}, which JSON turns into null`
     case 'object':
-      return value === null ? null : objectProblem(value, place)
+      return value === null ? null : objectProblem(value, walk)
     default:
       return null
   }
 }
 
-function objectProblem(value: object, { lossy, above }: Place): string | null {
+function objectProblem(value: object, { lossy, above }: Walk): string | null {
   if (above.includes(value)) return 'refers back to an object that contains it (circular)'
   if (value instanceof Promise) return 'is a Promise: an await is missing'
   // Its toJSON() gives null, and a schema that coerces would make 1970 of that.

@@ -6,6 +6,8 @@ export interface Draft {
   readonly id: string
   readonly queue: string
   readonly key: string | null
+  /** Its queue is in the order of keys, and it has one or may replace a timer that has. @default false */
+  readonly isOrdered?: boolean
   readonly timerId: string | null
   /** What happens when the timer already waits; `none` without a timer. */
   readonly conflict: Conflict
@@ -38,6 +40,11 @@ export interface Message<Queue extends string = string, Body = unknown> {
   readonly deliveries: number
   readonly createdAt: Date
   readonly generation: number | null
+  /**
+   * In an ordered queue: the id of the message of its key that died right before it and was skipped, by `failingHead: 'skip'` or by an operator. Told to what waited
+   * when that happened; null: none did, or this one was published later.
+   */
+  readonly afterDead: string | null
   /** The body's bytes as they are stored. */
   readonly raw: Uint8Array
 }

@@ -4,7 +4,8 @@ import type { DeadLetterFilter, DeadLetterQuery } from './dead-letter-options.ts
 import type { DeadReason } from './settlement.ts'
 import { isRecord } from './validate.ts'
 
-export type OperationKind = 'replay' | 'discard'
+/** `skip`: a key went on without its first message, which stays dead. */
+export type OperationKind = 'replay' | 'discard' | 'skip'
 
 /** What somebody did to dead letters, and how far it came. */
 export interface DeadLetterOperation {
@@ -13,7 +14,7 @@ export interface DeadLetterOperation {
   readonly kind: OperationKind
   /** Who began it. */
   readonly by: string
-  /** As it was given; `id` when one was discarded by its id. */
+  /** As it was given; `id` when one was discarded by its id, and with its queue and key when it was skipped. */
   readonly filter: DeadLetterFilter & { readonly id?: string }
   /** As they were given. */
   readonly settings: {
@@ -26,7 +27,7 @@ export interface DeadLetterOperation {
   readonly updatedAt: Date
   /** null: it was cancelled, it broke off, or it is at work. */
   readonly finishedAt: Date | null
-  /** How many were replayed or discarded. */
+  /** How many were replayed, discarded or skipped. */
   readonly changed: number
   /** How many stayed dead because a timer of their name waited. */
   readonly conflicts: number

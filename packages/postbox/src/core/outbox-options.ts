@@ -135,6 +135,7 @@ const queueShape: Shape = {
   body: (value) =>
     isStandardSchema(value) ? null : 'to be a Standard Schema (zod, valibot, arktype …) or typed<T>()',
   codec: codecProblem,
+  order: oneOf('none', 'key'),
 }
 
 const namesShape: Shape = {

@@ -50,8 +50,8 @@ describe('prefetchFor', () => {
     [10, 0.1],
     [10_000, 1],
     [1, 0],
-  ])('never more than a thousand: %i slots, %d ms', (concurrency, handlerMs) => {
-    expect(prefetchFor(concurrency, { handlerMs, bodyBytes: 0 })).toBe(1_000)
+  ])('never more than two thousand: %i slots, %d ms', (concurrency, handlerMs) => {
+    expect(prefetchFor(concurrency, { handlerMs, bodyBytes: 0 })).toBe(2_000)
   })
 
   test('bodies that have not been measured do not bound it', () => {
@@ -70,7 +70,7 @@ describe('prefetchFor', () => {
         (concurrency, handlerMs, bodyBytes) => {
           const rows = prefetchFor(concurrency, { handlerMs, bodyBytes })
 
-          expect(Number.isSafeInteger(rows) && rows >= 0 && rows <= 1_000).toBe(true)
+          expect(Number.isSafeInteger(rows) && rows >= 0 && rows <= 2_000).toBe(true)
           expect(rows * (bodyBytes ?? 0)).toBeLessThanOrEqual(8 * mebibyte)
           expect(rows * handlerMs).toBeLessThanOrEqual(concurrency * 20 * (1 + Number.EPSILON * 4))
         },

@@ -7,7 +7,7 @@ export interface Measured {
 // Handlers must find work while a claim is under way, and no longer: what waits here waits for nobody else. A claim takes a few
 // milliseconds, so a fiftieth of a second of work is plenty.
 const aheadMs = 20
-const mostRows = 1_000
+const mostRows = 2_000
 const mostBytes = 8 * 1024 * 1024
 
 /** How many messages to claim ahead of free slots: 20 ms of work for all of them. Slow handlers get none: another process may start it now. */
@@ -26,8 +26,9 @@ export function averaged(average: number | null, value: number): number {
 // All claims of one statement are estimated by the planner as if each queue took this much. Kept below the costs at which
 // Postgres compiles a statement (jit): that took 130 to 590 ms of a claim that runs in three.
 const mostRowsPerClaim = 2_000
+const mostRowsOfQueue = 1_000
 
 /** How many messages one claim may take of each of so many queues. */
 export function claimLimit(queues: number): number {
-  return Math.min(mostRows, Math.max(1, Math.floor(mostRowsPerClaim / Math.max(queues, 1))))
+  return Math.min(mostRowsOfQueue, Math.max(1, Math.floor(mostRowsPerClaim / Math.max(queues, 1))))
 }

@@ -2,8 +2,9 @@ import { type } from 'arktype'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { defineQueues, isTypeOnly, typed } from './queues.ts'
-import { describeIssues, isStandardSchema, type SchemaIssue } from './standard-schema.ts'
+import { describeIssues } from './describe-issues.ts'
+import { defineQueues, isOrdered, isTypeOnly, typed } from './queues.ts'
+import { isStandardSchema, type SchemaIssue } from './standard-schema.ts'
 
 describe('queues', () => {
   test('defineQueues gives the same map, frozen', () => {
@@ -17,6 +18,16 @@ describe('queues', () => {
     expect(typed<number>()['~standard'].validate('anything')).toEqual({ value: 'anything' })
     expect(isTypeOnly(typed<number>())).toBe(true)
     expect(isTypeOnly(z.number())).toBe(false)
+  })
+
+  test('a queue is ordered when its own definition says so', () => {
+    const map = { orders: { order: 'key' }, mails: { order: 'none' }, letters: {} } as const
+
+    expect(
+      ['orders', 'mails', 'letters', 'toString', '__proto__'].map((queue) => isOrdered(map, queue)),
+    ).toEqual([true, false, false, false, false])
+    expect(isOrdered(null, 'orders')).toBe(false)
+    expect(isOrdered(Object.create({ orders: { order: 'key' } }), 'orders')).toBe(false)
   })
 })
 

@@ -8,6 +8,11 @@ export interface QueueDefinition {
   readonly body?: StandardSchema<any, any>
   /** How bodies become bytes. @default the outbox's codec: JSON */
   readonly codec?: Codec
+  /**
+   * `key`: messages of one key are handled one at a time, in the order of their commits, whatever the number of processes; those of different keys
+   * beside each other, and those without a key as in any queue. Publishers of one key wait for each other's commit. @default 'none'
+   */
+  readonly order?: 'none' | 'key'
 }
 
 export type QueueMap = Readonly<Record<string, QueueDefinition>>
@@ -55,4 +60,9 @@ const typedSchema: StandardSchema<any, any> = Object.freeze({
 /** True for `typed<T>()`: there is nothing to run, and nothing that would catch a Date that became a string. */
 export function isTypeOnly(schema: StandardSchema): boolean {
   return schema === typedSchema
+}
+
+/** Whether the queue's messages are in the order of their keys. */
+export function isOrdered(queues: QueueMap | null, queue: string): boolean {
+  return queues !== null && Object.hasOwn(queues, queue) && queues[queue]?.order === 'key'
 }

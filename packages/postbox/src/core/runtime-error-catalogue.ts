@@ -1,5 +1,7 @@
-/** The error codes that a service which only publishes does not carry: of an outbox at work, and of its tables. */
+/** The error codes that are loaded with what throws them, so that no publisher carries them: of refused handles, of the tables, and of an outbox at work. */
 export const runtimeErrorCatalogue = {
+  OUTBOX_NOT_IN_TRANSACTION:
+    'Begin a transaction and pass the handle that owns it: messages commit with your rows. Only publishNow does without one.',
   OUTBOX_SCHEMA_MISSING:
     'Run `await outbox.migrate()`, or put `await outbox.schemaSql()` into your own migrations.',
   OUTBOX_SCHEMA_OUTDATED: 'Run `await outbox.migrate()` with this version of postbox before starting it.',
@@ -9,6 +11,8 @@ export const runtimeErrorCatalogue = {
     'Read the SQL below each difference and run it, in this order, as the owner of the tables; `differences` has it for programs.',
   OUTBOX_UNSUPPORTED_DATABASE:
     'Use a database with the encoding UTF8: in any other, a key or a header could fail inside your transaction.',
+  OUTBOX_ORDER_MISMATCH:
+    "Give the queue `order: 'key'` in every service that publishes or subscribes to it (share it by defineQueues). To give the order up, stop them all and set `message_order` to 'none' in that table.",
   OUTBOX_HANDLER_TIMEOUT: 'Pass `context.signal` on to what the handler awaits, or raise `timeoutMs`.',
   OUTBOX_STOPPING: 'Let the handler give up when its signal aborts, or raise `stopTimeoutMs`.',
   OUTBOX_INVALID_OUTCOME:

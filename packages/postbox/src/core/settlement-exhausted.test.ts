@@ -1,12 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { leaseOf } from '../../../../tests/support/settlements.ts'
 import type { Lease } from './lease.ts'
-import { deliveriesWithoutOutcome, isExhausted } from './settlement.ts'
+import { deliveriesWithoutOutcome, isExhausted, isSuspect } from './settlement.ts'
+
+const claimed = (deliveries: number, failures = 0): Lease =>
+  leaseOf('1', { deliveries, attempt: failures + 1 })
+
+test.each([
+  [1, 0, false],
+  [2, 0, true],
+  [3, 2, false],
+  [4, 2, true],
+])(
+  'a suspect has a delivery without an outcome behind it: claim %d after %d failures: %s',
+  (deliveries, failures, is) => {
+    expect(isSuspect(claimed(deliveries, failures))).toBe(is)
+  },
+)
 
 describe('isExhausted (U-MSG-07)', () => {
-  const claimed = (deliveries: number, failures = 0): Lease =>
-    leaseOf('1', { deliveries, attempt: failures + 1 })
-
   test.each([
     [1, 0, false],
     [5, 0, false],

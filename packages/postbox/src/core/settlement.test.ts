@@ -20,6 +20,7 @@ const rejection: OpenOutcome = { kind: 'reject', error: thrown, isSaid: false }
 function rulesWith(given: Partial<SettleRules> = {}): SettleRules {
   return {
     retry: () => 1_000,
+    failingHead: 'block',
     classify: () => ({ value: 'transient' }),
     describe: (error) => ({ value: describeError(error) }),
     endedAt: () => endedAt,
@@ -69,14 +70,14 @@ describe('settle', () => {
     expect(settled({ kind: 'interrupt' }, { retry: unasked, classify: unasked })).toEqual(released)
   })
 
-  test('what was delivered too often is dead; this delivery ran nothing, so it is no attempt (U-DLQ-01)', () => {
+  test('what was delivered too often is dead; this one ran nothing, so it is neither an attempt nor a delivery (U-DLQ-01)', () => {
     const sentence = 'delivered 6 times without an outcome: each time the process died, or lost the lease'
     const often = leaseOf('7', { attempt: 3, deliveries: 9 })
 
     expect(settle(often, { kind: 'exhausted' }, rulesWith({ retry: unasked }))).toEqual({
       settlement: {
         write: 'bury',
-        lease: often,
+        lease: { ...often, deliveries: 8 },
         reason: 'max_deliveries',
         error: sentence,
         thrown: sentence,

@@ -31,9 +31,17 @@ export type Settlement =
       readonly thrown: unknown
       /** Runs that failed, this one included. */
       readonly attempts: number
+      /** It stays where it is, and holds its key back, until somebody decides. Absent: not. */
+      readonly parks?: boolean
     }
   /** Never started, or interrupted by a stop: as if it had not been claimed. */
   | { readonly write: 'release'; readonly lease: Lease }
+
+/**
+ * What becomes of the key of an ordered queue when its first message fails for good. `block`: nothing fails for good, it is tried again until it succeeds.
+ * `park`: it is a dead letter, and the key waits for somebody to decide. `skip`: it is a dead letter, and the key goes on.
+ */
+export type FailingHead = 'block' | 'park' | 'skip'
 
 /** Something that the application gave us does not work. What was decided stands: it is only said. */
 export interface Trouble {
@@ -49,6 +57,8 @@ export interface Judged<T> {
 
 export interface SettleRules {
   readonly retry: RetryPolicy
+  /** What becomes of a key whose first message fails for good. */
+  readonly failingHead: FailingHead
   classify(error: unknown): Judged<Verdict>
   describe(error: unknown): Judged<string | null>
   /** When the run ended, by the database's clock. */
@@ -78,6 +88,8 @@ export function settle(lease: Lease, outcome: OpenOutcome, rules: SettleRules): 
     case 'reject':
       return bury(lease, { ...outcome, reason: 'rejected' }, rules)
     case 'invalid':
+      // Until a deployment that can read it comes.
+      if (blocks(lease, rules)) return retry(lease, { error: outcome.error, afterMs: null }, rules)
       return bury(lease, { reason: 'invalid_body', error: outcome.error }, rules)
     case 'exhausted':
       return bury(lease, { reason: 'max_deliveries', error: tooManyDeliveries(lease), isSaid: true }, rules)
@@ -89,6 +101,11 @@ export function settle(lease: Lease, outcome: OpenOutcome, rules: SettleRules): 
 /** Whether a message has been delivered often enough without an outcome: whoever ran it died, or lost its lease. */
 export function isExhausted(lease: Lease, maxDeliveries: number | null): boolean {
   return maxDeliveries !== null && deliveriesWithoutOutcome(lease) >= maxDeliveries
+}
+
+/** An earlier delivery ended without an outcome, and may do so again: it is run alone, and counted only then (docs/decisions/0036). */
+export function isSuspect(lease: Lease): boolean {
+  return deliveriesWithoutOutcome(lease) > 0
 }
 
 /** Snoozed and released deliveries are not counted, and each that failed counts as an attempt: the rest ended in silence. */
@@ -103,7 +120,7 @@ function settleFailure(
 ): Decided {
   const { value: verdict, trouble } = rules.classify(error)
   const decided =
-    verdict === 'terminal' && !isShared
+    verdict === 'terminal' && !isShared && !blocks(lease, rules)
       ? bury(lease, { reason: 'terminal_error', error }, rules)
       : retry(lease, { error, afterMs: null, isShared }, rules)
   return { ...decided, troubles: [...some(trouble), ...decided.troubles] }
@@ -126,16 +143,31 @@ function retry(lease: Lease, { error, afterMs, isShared = false }: Retry, rules:
   })
   const broken = next.kind === 'broken' ? [{ code: 'policy_failed', error: next.error } as const] : []
   // What a whole batch failed at is nobody's fault yet: each message is run alone before it is given up.
-  if (next.kind !== 'delay' && !isShared) {
+  if (next.kind !== 'delay' && !isShared && !blocks(lease, rules)) {
     const buried = bury(lease, { reason: 'retry_terminal', error }, rules)
     return { ...buried, troubles: [...broken, ...buried.troubles] }
   }
-  const policyMs = next.kind === 'delay' ? next.delayMs : 0
+  const policyMs = next.kind === 'delay' ? next.delayMs : isShared ? 0 : blockedDelayMs(lease.attempt)
   const { value: text, trouble } = rules.describe(error)
   return {
     settlement: { write: 'reschedule', lease, delayMs: afterMs ?? policyMs, error: text, thrown: error },
     troubles: [...broken, ...some(trouble)],
   }
+}
+
+/** It holds its key, unless that is to go on without it. */
+function parking(lease: Lease, { failingHead }: SettleRules): { readonly parks?: true } {
+  return lease.isOrdered === true && failingHead !== 'skip' ? { parks: true } : {}
+}
+
+/** It is not given up: what comes behind it must not be handled before it. */
+function blocks(lease: Lease, { failingHead }: SettleRules): boolean {
+  return lease.isOrdered === true && failingHead === 'block'
+}
+
+/** When its policy has given it up: ever later, and at least every five minutes. */
+function blockedDelayMs(attempt: number): number {
+  return Math.min(300_000, 1_000 * 2 ** Math.min(attempt - 1, 20))
 }
 
 interface Death {
@@ -147,9 +179,20 @@ interface Death {
 function bury(lease: Lease, { reason, error, isSaid = false }: Death, rules: SettleRules): Decided {
   // What is said in words, by the handler or by us, is no error that the application would have to describe.
   const { value: text, trouble } = isSaid ? { value: describeError(error) } : rules.describe(error)
-  const attempts = reason === 'max_deliveries' ? lease.attempt - 1 : lease.attempt
+  // One that is not run is neither an attempt nor a delivery.
+  const run = reason === 'max_deliveries' ? 0 : 1
+  const counted = run === 1 ? lease : { ...lease, deliveries: lease.deliveries - 1 }
+  const attempts = lease.attempt - 1 + run
   return {
-    settlement: { write: 'bury', lease, reason, error: text, thrown: error, attempts },
+    settlement: {
+      write: 'bury',
+      lease: counted,
+      reason,
+      error: text,
+      thrown: error,
+      attempts,
+      ...parking(lease, rules),
+    },
     troubles: some(trouble),
   }
 }

@@ -42,6 +42,12 @@ export interface SubscribeOptions {
   readonly classify?: (error: unknown) => Verdict | undefined
   /** Copies headers of the message onto its follow-on messages: all, or those named. Never the content type. @default false */
   readonly propagateHeaders?: boolean | readonly string[]
+  /**
+   * In a queue with `order: 'key'`, what becomes of a key whose first message fails for good. 'block': it does not: it is tried again, ever later, until it
+   * succeeds, whatever the policy says. 'park': it is a dead letter, and its key waits until somebody decides (`outbox.keys`). 'skip': it is a dead letter, and its key
+   * goes on. What is rejected, or kills its process, is a dead letter in any case, and parks its key unless it is to be skipped. @default 'block'
+   */
+  readonly failingHead?: 'block' | 'park' | 'skip'
   /** How many messages are claimed ahead of free slots. @default 20 ms of work, by the time that handlers take */
   readonly prefetch?: number
   /** 'each': a statement for each message that is done, instead of one for all that are done by then. @default 'natural' */
@@ -68,6 +74,7 @@ export interface SubscribeSettings {
   readonly terminalErrors: readonly ErrorClass[]
   readonly classify: ((error: unknown) => Verdict | undefined) | null
   readonly propagateHeaders: boolean | readonly string[]
+  readonly failingHead: 'block' | 'park' | 'skip'
   /** null: by the time that handlers take. */
   readonly prefetch: number | null
   readonly flush: 'natural' | 'each'
@@ -93,6 +100,7 @@ export const subscribeShape = {
   classify: callable,
   propagateHeaders: (value) =>
     typeof value === 'boolean' ? null : listOf(name(1024), 'header names', 'true, false or ')(value),
+  failingHead: oneOf('block', 'park', 'skip'),
   prefetch: wholeNumber(0, 10_000),
   flush: oneOf('natural', 'each'),
   maxBatch: wholeNumber(1, 10_000),
@@ -110,6 +118,7 @@ const defaults: SubscribeSettings = {
   terminalErrors: [],
   classify: null,
   propagateHeaders: false,
+  failingHead: 'block',
   prefetch: null,
   flush: 'natural',
   maxBatch: 1_000,

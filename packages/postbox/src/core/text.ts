@@ -1,8 +1,6 @@
-const encoder = new TextEncoder()
-
 /** Bytes of a text as Postgres stores it. Limits are in bytes: an accented name is longer than it looks. */
 export function byteLength(text: string): number {
-  return encoder.encode(text).byteLength
+  return Buffer.byteLength(text)
 }
 
 /**
@@ -16,12 +14,5 @@ export function textProblem(text: string): string | null {
 }
 
 export function hasLoneSurrogate(text: string): boolean {
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index)
-    if (unit < 0xd800 || unit > 0xdfff) continue
-    const next = text.charCodeAt(index + 1)
-    if (unit > 0xdbff || !(next >= 0xdc00 && next <= 0xdfff)) return true
-    index++
-  }
-  return false
+  return !text.isWellFormed()
 }

@@ -9,6 +9,10 @@ interface PrintedWarning {
 /** Every code that a warning may have. */
 export const warningCatalogue = {
   no_subscribers: { level: 'warn', when: 'It was started, and nobody subscribes to anything.' },
+  order_mismatch: {
+    level: 'warn',
+    when: "A queue is in the order of its keys, and this outbox has it without `order: 'key'`: nothing of it is claimed here.",
+  },
   pool_too_small: {
     level: 'warn',
     when: 'The pool has too few connections to keep one for listening: messages are found by polling.',
@@ -24,6 +28,10 @@ export const warningCatalogue = {
   },
   idle_connection_lost: { level: 'warn', when: 'A connection of the pool broke while nobody used it.' },
   renewal_failed: { level: 'warn', when: 'Leases could not be renewed. It is tried again before they end.' },
+  count_failed: {
+    level: 'warn',
+    when: 'The delivery of a message that has to be run alone could not be counted. It is given back, and claimed again.',
+  },
   policy_failed: {
     level: 'warn',
     when: 'A retry policy threw, or answered with something that is no delay: the message is dead.',

@@ -11,19 +11,25 @@ interface Queue {
   readonly options?: SubscribeOptions
   room?: number
   wantsMore?: boolean
+  waiting?: number
 }
 
 function dispatcherOf(queue: Queue) {
   const taken: Held[] = []
   const settings = resolveSubscribeOptions(queue.options)
   const dispatcher = {
-    subscription: { queues: [queue.name].flat(), settings },
+    subscription: { queues: [queue.name].flat(), settings, rules: { queues: null } },
     get room() {
       return queue.room ?? 10
     },
     get wantsMore() {
       return queue.wantsMore ?? true
     },
+    get waiting() {
+      return queue.waiting ?? 0
+    },
+    givenBack: [] as string[],
+    giveBack: (name: string) => void dispatcher.givenBack.push(name),
     closed: 0,
     take: (claimed: readonly Held[]) => void taken.push(...claimed),
     close() {
@@ -52,6 +58,7 @@ const foundIn = (queue: string, found: Partial<Found> = {}): Found => ({
   held: [],
   isFull: false,
   nextDueAt: null,
+  pause: null,
   ...found,
 })
 
@@ -272,5 +279,57 @@ describe('queues that share a subscription', () => {
     board.close()
 
     expect(served.map(({ dispatcher }) => dispatcher.closed)).toEqual([1])
+  })
+})
+
+describe('a paused queue', () => {
+  test('gives back what was not started, and neither a notification nor a due time is worth a look', () => {
+    const { board, served } = boardOf({ name: ['orders', 'mails'] })
+    board.demands(true)
+    board.take([foundIn('orders', { nextDueAt: 5 }), foundIn('mails', { nextDueAt: 7 })])
+
+    board.pause('orders')
+    board.dueAt('orders', 3)
+
+    expect(served[0]?.dispatcher.givenBack).toEqual(['orders'])
+    expect(board.notified('orders')).toBe(false)
+    expect(board.wantsLook).toBe(false)
+    expect(board.nextDueAt()).toBe(7)
+    expect(board.exhausted()).toEqual(['mails'])
+    expect(board.notified('mails')).toBe(true)
+  })
+
+  test('may have anything when it is resumed', () => {
+    const { board } = boardOf({ name: 'orders' })
+    board.demands(true)
+    board.pause('orders')
+
+    board.resume('orders')
+
+    expect(board.wantsLook).toBe(true)
+    expect(board.notified('orders')).toBe(true)
+    board.dueAt('orders', 3)
+    expect(board.nextDueAt()).toBe(3)
+  })
+
+  test('that nobody serves here changes nothing', () => {
+    const { board, served } = boardOf({ name: 'orders' })
+
+    board.pause('mails')
+    board.resume('mails')
+
+    expect(served[0]?.dispatcher.givenBack).toEqual([])
+    expect(board.queues()).toEqual(['orders'])
+  })
+
+  test('is watched, and so are those of which something waits to be started', () => {
+    const mails = { name: 'mails', waiting: 0 }
+    const { board } = boardOf({ name: 'orders' }, mails, { name: 'bills' })
+    expect(board.watched()).toEqual([])
+
+    board.pause('bills')
+    mails.waiting = 2
+
+    expect(board.watched()).toEqual(['mails', 'bills'])
   })
 })

@@ -1,3 +1,4 @@
+import { isOrdered } from '../core/queues.ts'
 import type { Demand, Found } from './claimer.ts'
 import type { Dispatcher } from './dispatcher.ts'
 
@@ -11,12 +12,21 @@ interface Served {
   nextDueAt: number | null
   /** It had no room when the others were swept. */
   missedSweep: boolean
+  /** Nothing of it is delivered, until it is resumed. */
+  isPaused: boolean
 }
 
 /** What is known of the queues: which may have something, and which have room for it. */
 export interface Board {
   add(dispatcher: Dispatcher): void
   readonly size: number
+  queues(): readonly string[]
+  /** Those whose pause must not be overlooked: it may have ended, or something that was claimed waits to be started. */
+  watched(): readonly string[]
+  /** Gives back what was claimed of the queue and not started; nothing that is published to it, or becomes due, is worth a look. */
+  pause(queue: string): void
+  /** It may have anything. */
+  resume(queue: string): void
   /** A queue that may have more has room enough for a claim. */
   readonly wantsLook: boolean
   /** Some queue has room. */
@@ -29,9 +39,9 @@ export interface Board {
   busy(found: readonly Found[]): readonly string[]
   /** Notes what a claim found, and gives it to the handlers. */
   take(found: readonly Found[]): void
-  /** Queues that have no more, as far as is known: whoever publishes to them has to wake us. */
+  /** Queues that have no more, as far as is known: whoever publishes to them has to wake us. Not those that are paused. */
   exhausted(): readonly string[]
-  /** False: the queue is not served here. */
+  /** False: the queue is not served here, or is paused. */
   notified(queue: string): boolean
   mayAllHaveMore(): void
   /** A message of the queue will be due then. */
@@ -54,7 +64,8 @@ export function createBoard(): Board {
   return {
     add(dispatcher) {
       for (const queue of dispatcher.subscription.queues) {
-        const served = { queue, dispatcher, mayHaveMore: true, nextDueAt: null, missedSweep: false }
+        const unknown = { mayHaveMore: true, nextDueAt: null, missedSweep: false, isPaused: false }
+        const served = { queue, dispatcher, ...unknown }
         queues.set(queue, served)
         all.push(served)
       }
@@ -62,6 +73,7 @@ export function createBoard(): Board {
     get size() {
       return queues.size
     },
+    ...createPausing(queues, all),
     get wantsLook() {
       return all.some(({ dispatcher, mayHaveMore }) => mayHaveMore && dispatcher.wantsMore)
     },
@@ -87,10 +99,11 @@ export function createBoard(): Board {
         served.dispatcher.take(held)
       }
     },
-    exhausted: () => all.filter(({ mayHaveMore }) => !mayHaveMore).map(({ queue }) => queue),
+    exhausted: () =>
+      all.filter(({ mayHaveMore, isPaused }) => !mayHaveMore && !isPaused).map(({ queue }) => queue),
     notified(queue) {
       const served = queues.get(queue)
-      if (served === undefined) return false
+      if (served === undefined || served.isPaused) return false
       served.mayHaveMore = true
       return true
     },
@@ -99,7 +112,8 @@ export function createBoard(): Board {
     },
     dueAt(queue, at) {
       const served = queues.get(queue)
-      if (served !== undefined) served.nextDueAt = Math.min(at, served.nextDueAt ?? at)
+      if (served === undefined || served.isPaused) return
+      served.nextDueAt = Math.min(at, served.nextDueAt ?? at)
     },
     timeHasCome(now) {
       for (const served of all) {
@@ -123,6 +137,32 @@ export function createBoard(): Board {
   }
 }
 
+/** The part of it that is about pauses. */
+function createPausing(
+  queues: ReadonlyMap<string, Served>,
+  all: readonly Served[],
+): Pick<Board, 'queues' | 'watched' | 'pause' | 'resume'> {
+  return {
+    queues: () => all.map(({ queue }) => queue),
+    watched: () =>
+      all.filter(({ isPaused, dispatcher }) => isPaused || dispatcher.waiting > 0).map(({ queue }) => queue),
+    pause(queue) {
+      const served = queues.get(queue)
+      if (served === undefined) return
+      served.isPaused = true
+      served.mayHaveMore = false
+      served.nextDueAt = null
+      served.dispatcher.giveBack(queue)
+    },
+    resume(queue) {
+      const served = queues.get(queue)
+      if (served === undefined) return
+      served.isPaused = false
+      served.mayHaveMore = true
+    },
+  }
+}
+
 function isBusy({ isFull, held }: Found, served: Served | undefined): boolean {
   return isFull || (held.length > 0 && served?.mayHaveMore === true)
 }
@@ -130,5 +170,6 @@ function isBusy({ isFull, held }: Found, served: Served | undefined): boolean {
 /** Queues that share their slots share the room, rounded up so that none of them starves: a few messages more than fit may wait. */
 function demandOf({ queue, dispatcher: { subscription, room } }: Served): Demand {
   const share = Math.ceil(room / subscription.queues.length)
-  return { queue, room: share, leaseMs: subscription.settings.leaseMs }
+  const demand = { queue, room: share, leaseMs: subscription.settings.leaseMs }
+  return isOrdered(subscription.rules.queues, queue) ? { ...demand, isOrdered: true } : demand
 }

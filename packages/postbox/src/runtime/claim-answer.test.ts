@@ -15,6 +15,7 @@ function messageOf(seq: string, given: Partial<MessageRow> = {}): MessageRow {
   const counts = {
     attempts: '0',
     deliveries: '1',
+    suspect: 'false',
     created: '1700000000123.456000',
     first: null,
     generation: null,
@@ -23,7 +24,7 @@ function messageOf(seq: string, given: Partial<MessageRow> = {}): MessageRow {
 }
 
 function queueOf(queue: string): QueueRow {
-  const seen = { own: '10', snapshot: '10:10:', top: '0', nextdue: null, lowest: null }
+  const seen = { own: '10', snapshot: '10:10:', top: '0', nextdue: null, lowest: null, pause: null }
   return { kind: 'queue', queue, ...seen, now: '1700000009999.5' }
 }
 
@@ -70,11 +71,18 @@ describe('what a claim gives', () => {
       {
         ...{ token: 'token', id: 'id-1', seq: '1', queue: 'orders', key: 'k', timerId: 't' },
         ...{ body: Buffer.from('x'), headers: { a: 'b' }, attempt: 3, deliveries: 5, generation: 7 },
+        ...{ isOrdered: false, afterDead: null },
         createdAt: new Date(1_700_000_000_123),
         firstAttemptAt: new Date(1_700_000_000_500),
         claimedAt: new Date(1_700_000_009_999),
       },
     ])
+  })
+
+  test('the delivery of a suspect is not counted yet: its lease says what it will be', () => {
+    const [leases] = found([messageOf('1', { deliveries: '2', suspect: 'true' }), messageOf('2')])
+
+    expect(leases!.map(({ deliveries }) => deliveries)).toEqual([3, 1])
   })
 
   test('a message that is no timer and has not failed has neither a name nor a first failure', () => {

@@ -10,10 +10,26 @@ const names = resolveNames({ schema: 'public', table: 'outbox' })
 const demands = [{ queue: 'orders', room: 10, leaseMs: 30_000 }]
 const timeout = runtimeError('OUTBOX_STATEMENT_TIMEOUT', 'too late')
 const queueSeenBy = (own: number): object => {
-  const fixed = { kind: 'queue', queue: 'orders', top: '90', nextdue: null, lowest: '50', now: '0' }
+  const fixed = {
+    kind: 'queue',
+    queue: 'orders',
+    top: '90',
+    nextdue: null,
+    lowest: '50',
+    now: '0',
+    pause: null,
+  }
   return { ...fixed, own: `${own}`, snapshot: `${own}:${own}:` }
 }
-const message = { kind: 'message', queue: 'orders', id: 'id', seq: '7', due: null }
+const message = {
+  kind: 'message',
+  queue: 'orders',
+  id: 'id',
+  seq: '7',
+  due: null,
+  deliveries: '1',
+  suspect: 'false',
+}
 
 interface Sent {
   readonly name: string
@@ -80,8 +96,19 @@ describe('a claim that takes too long', () => {
     const token = sent[0]!.values[3]
 
     expect(before).toBe(1)
-    expect(sent.slice(1)).toMatchObject([{ name: 'release_leases', values: ['{7}', `{${token}}`] }])
+    expect(sent.slice(1)).toMatchObject([{ name: 'release_leases', values: ['{7}', `{${token}}`, '{0}'] }])
     expect(sent[1]!.text).toContain('fired_timer_id')
+  })
+
+  test('a suspect that it brings after all is given back uncounted, as it was', async () => {
+    const { claim, sent } = claimerOf([timeout])
+    await claim('claim')
+    sent[0]!.late([
+      { ...message, deliveries: '3', suspect: 'true' },
+      { ...message, seq: '8', deliveries: '3' },
+    ])
+
+    expect(sent[1]!.values.slice(2)).toEqual(['{3,2}'])
   })
 
   test('what it brings after all is given back without the names of timers, where it cannot be with them', async () => {

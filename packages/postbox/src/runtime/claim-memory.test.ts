@@ -7,13 +7,22 @@ const demands = [{ queue: 'orders', room: 3, leaseMs: 30_000 }]
 const now = 60_000
 const row: QueueRow = {
   ...{ kind: 'queue', queue: 'orders', own: '10', snapshot: '10:10:', top: '0' },
-  ...{ nextdue: null, lowest: null, now: String(now) },
+  ...{ nextdue: null, lowest: null, now: String(now), pause: null },
 }
 
 function messageOf(due: string | null, nth: number): MessageRow {
   return {
     ...{ kind: 'message', queue: 'orders', id: `id-${nth}`, seq: `${nth}`, key: null, timer: null, body: '' },
-    ...{ headers: null, attempts: '0', deliveries: '1', created: '0', first: null, generation: null, due },
+    ...{
+      headers: null,
+      attempts: '0',
+      deliveries: '1',
+      suspect: 'false',
+      created: '0',
+      first: null,
+      generation: null,
+      due,
+    },
   }
 }
 
@@ -27,6 +36,7 @@ function dueFromAfter(dueTimes: readonly (string | null)[], leavesNewer: boolean
     due: messages.filter(({ due }) => due !== null),
     isFull: messages.length >= 3,
     leaseMs: 30_000,
+    pause: null,
   }
   const asked = wanted(memory, demands, false)
   learn(memory, [found], { rows: [], asked, token: '', isSweep: false, sentAt: 0, receivedAt: 1 })
@@ -50,4 +60,23 @@ test.each([
   ['less than it had room for', ['20000'], 15_000],
 ])('a claim that leaves none looks again from the last due time that it found: after %s', (_, due, from) => {
   expect(dueFromAfter(due, false)).toEqual([from, null])
+})
+
+test('a claim that found a queue paused has looked at nothing of it: the next one begins where the last one did', () => {
+  const memory = createMemory(0, true)
+  const asked = wanted(memory, demands, true)
+  const nothing = { fresh: [], due: [], isFull: false, leaseMs: 30_000 }
+  const pause = { isPaused: true, by: 'jo', at: new Date(0) }
+  const learnAt = (own: number, isPaused: boolean): void => {
+    const seen = { ...row, own: `${own}`, snapshot: `${own}:${own}:`, top: '1000' }
+    const found = { ...nothing, row: seen, pause: isPaused ? pause : { ...pause, isPaused } }
+    learn(memory, [found], { rows: [], asked, token: '', isSweep: true, sentAt: own, receivedAt: own })
+  }
+
+  for (const own of [10, 20, 30]) learnAt(own, true)
+  expect(wanted(memory, demands, false)).toMatchObject([{ after: '0', dueFromMs: null }])
+  expect(wanted(memory, demands, true)).toMatchObject([{ after: '0' }])
+
+  for (const own of [40, 50]) learnAt(own, false)
+  expect(wanted(memory, demands, false)).toMatchObject([{ after: '1000', dueFromMs: now - 5_000 }])
 })

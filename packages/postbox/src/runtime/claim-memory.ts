@@ -9,6 +9,8 @@ export interface Demand {
   readonly queue: string
   readonly room: number
   readonly leaseMs: number
+  /** The queue is in the order of its keys. */
+  readonly isOrdered?: boolean
 }
 
 /** What claims have learnt, and the next ones begin with. */
@@ -87,6 +89,8 @@ export function learn(memory: ClaimMemory, found: readonly QueueFound[], answer:
   const horizon = horizonOf(parseSnapshot(first.row.snapshot), memory.firstSeen, answer.sentAt)
   memory.firstSeen = horizon.firstSeen
   for (const queue of found) {
+    // Nothing was looked for there: what came meanwhile lies where claims go on when it is resumed, and is not left to the sweeps.
+    if (queue.pause?.isPaused) continue
     const place = memory.places.get(queue.row.queue) ?? start
     memory.places.set(
       queue.row.queue,

@@ -14,11 +14,21 @@ const demand = (queue = 'orders', room = 10): Demand => ({ queue, room, leaseMs:
 function messageOf(seq: string, given: Partial<MessageRow> = {}): MessageRow {
   const fixed = { kind: 'message', queue: 'orders', key: null, body: 'eA==', headers: null } as const
   const counts = { attempts: '0', deliveries: '1', created: '1700000000123.456000', generation: null }
-  return { ...fixed, ...counts, timer: null, first: null, id: `id-${seq}`, seq, due: null, ...given }
+  return {
+    ...fixed,
+    ...counts,
+    timer: null,
+    first: null,
+    suspect: 'false',
+    id: `id-${seq}`,
+    seq,
+    due: null,
+    ...given,
+  }
 }
 
 function queueOf(given: Partial<QueueRow> = {}): QueueRow {
-  const fixed = { kind: 'queue', queue: 'orders', nextdue: null, lowest: null } as const
+  const fixed = { kind: 'queue', queue: 'orders', nextdue: null, lowest: null, pause: null } as const
   return { ...fixed, own: '10', snapshot: '10:10:', top: '0', now: '1700000009999.5', ...given }
 }
 
@@ -143,15 +153,16 @@ describe('what a claim gives', () => {
     expect(found!.held.map(({ deadline, leaseMs }) => [deadline, leaseMs])).toEqual([[31_000, 30_000]])
   })
 
-  test('the next due time counts from the answer: never before the message is due', async () => {
-    const { claimer, clock } = claimerOf({
+  test('the next due time counts from when the claim was sent, however long its answer took: a claim that is sent then arrives in time', async () => {
+    const { claimer, clock, lane } = claimerOf({
       answers: [[queueOf({ nextdue: '250.5' })], [queueOf()]],
       during: () => clock.advance(400),
     })
+    lane.waits = () => clock.advance(1_000)
     const [waits] = await claimer.claim([demand()], 'claim')
     const [none] = await claimer.claim([demand()], 'claim')
 
-    expect([waits!.nextDueAt, none!.nextDueAt]).toEqual([650.5, null])
+    expect([waits!.nextDueAt, none!.nextDueAt]).toEqual([1_250.5, null])
   })
 
   test('the time of a sweep is that of its statement, and a claim does not change it', async () => {

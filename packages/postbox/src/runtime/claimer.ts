@@ -1,16 +1,12 @@
 // Path 4/7 · claim: free slots → leases, of all queues with one statement.
 import { randomUUID } from 'node:crypto'
-import { OutboxError } from '../core/errors.ts'
-import { type ClaimedQueue, type ClaimRow, claimMessages } from '../sql/claim-messages.ts'
-import type { Names } from '../sql/names.ts'
-import { releaseLeases } from '../sql/release-leases.ts'
-import { type Answer, type Found, foundOf, isMessage, queuesOf } from './claim-answer.ts'
+import { type ClaimedQueue, claimMessages } from '../sql/claim-messages.ts'
+import { type Answer, type Found, foundOf, queuesOf } from './claim-answer.ts'
 import { type ClaimMemory, createMemory, type Demand, forget, learn, wanted } from './claim-memory.ts'
-import type { Clock } from './clock.ts'
-import { type Failpoint, sent } from './failpoint.ts'
-import type { Lane } from './lane.ts'
+import { type ClaimerParts, giveBack, patiently } from './claiming.ts'
+import { sent } from './failpoint.ts'
 
-export type { Demand, Found }
+export type { ClaimerParts, Demand, Found }
 
 export interface Claimer {
   /**
@@ -22,17 +18,6 @@ export interface Claimer {
   readonly sweepMs: number
 }
 
-export interface ClaimerParts {
-  readonly lane: Pick<Lane, 'run' | 'connection'>
-  readonly names: Names
-  readonly clock: Clock
-  /** Claims nothing of a newer one; null: whatever there is. */
-  readonly generation?: number | null
-  readonly failpoint?: Failpoint | undefined
-}
-
-const mostPatience = 32
-
 export function createClaimer(parts: ClaimerParts): Claimer {
   const memory = createMemory(parts.lane.connection, (parts.generation ?? null) !== null)
   return {
@@ -41,12 +26,7 @@ export function createClaimer(parts: ClaimerParts): Claimer {
     },
     async claim(demands, kind) {
       const order = { demands, isSweep: kind === 'sweep', token: randomUUID() }
-      const answer = await send(parts, memory, order).catch((error) => {
-        if (OutboxError.is(error, 'OUTBOX_STATEMENT_TIMEOUT'))
-          memory.patience = Math.min(mostPatience, memory.patience * 2)
-        throw error
-      })
-      memory.patience = 1
+      const answer = await patiently(memory, () => send(parts, memory, order))
       const found = queuesOf(answer)
       learn(memory, found, answer)
       return found.map((queue) => foundOf(queue, answer))
@@ -80,18 +60,4 @@ async function send(parts: ClaimerParts, memory: ClaimMemory, order: Order): Pro
   const rows = await sent(answer, failpoint, 'claim_sent')
   if (failpoint) await failpoint.reach('after_claim')
   return { rows, asked, token, isSweep, sentAt, receivedAt: clock.now() }
-}
-
-/** Nobody waits for these rows any more, and they would wait for their leases to end. Better without the names of their timers than not at all. */
-async function giveBack(
-  { lane, names }: ClaimerParts,
-  rows: readonly ClaimRow[],
-  token: string,
-): Promise<void> {
-  const fences = rows.filter(isMessage).map(({ seq }) => ({ seq, token }))
-  if (fences.length === 0) return
-  await lane
-    .run(releaseLeases(names, fences, true))
-    .catch(() => lane.run(releaseLeases(names, fences, false)))
-    .catch(() => {})
 }

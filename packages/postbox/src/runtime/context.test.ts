@@ -14,17 +14,18 @@ import type { Outcome } from '../core/outcome.ts'
 import type { SubscribeOptions } from '../core/subscribe-options.ts'
 import { commonContext, contextOfMany, contextOfOne, Member } from './context.ts'
 import type { Held } from './held.ts'
+import { LazyController } from './lazy-controller.ts'
 
 const messageOf = ({ lease }: Held): Message =>
-  Object.freeze({ ...lease, correlationId: 'order-7', raw: lease.body, body: null })
+  Object.freeze({ ...lease, afterDead: null, correlationId: 'order-7', raw: lease.body, body: null })
 
 function benchOf(helds: readonly Held[], options: SubscribeOptions = {}) {
   const bench = toolsOf()
   const subscription = subscriptionOf(helds.length === 1 ? each(() => {}) : batch(() => {}), options)
   const parts = { tools: bench.tools, subscription }
   const members = helds.map((held) => new Member(held, messageOf(held), parts))
-  const { signal } = new AbortController()
-  return { ...bench, members, parts, signal, common: commonContext(members, signal, parts) }
+  const controller = new LazyController()
+  return { ...bench, members, parts, controller, common: commonContext(members, controller, parts) }
 }
 
 function contextOf(held: Held = leaseOf(), options: SubscribeOptions = {}) {
@@ -69,9 +70,34 @@ describe('the context of one message', () => {
   })
 
   test('has the signal of its delivery', () => {
-    const { context, signal } = contextOf()
+    const { context, controller } = contextOf()
+    const { signal } = context
 
+    expect(signal).toBe(controller.signal)
     expect(context.signal).toBe(signal)
+  })
+
+  test.each<[string, (context: Context) => Context]>([
+    ['a copy of it', (context) => ({ ...context })],
+    ['what is derived from it', (context) => Object.create(context)],
+    ['a proxy for it', (context) => new Proxy(context, {})],
+  ])('%s has its signal, too', (_, made) => {
+    const { context, controller } = contextOf()
+
+    expect(made(context).signal).toBe(controller.signal)
+  })
+
+  test.each<[string, (context: Context) => Context]>([
+    ['it', (context) => context],
+    ['a copy of it', (context) => ({ ...context })],
+    ['what is derived from it', (context) => Object.create(context)],
+  ])('%s can be given another signal, as by who wraps a handler', (_, made) => {
+    const { context, controller } = contextOf()
+    const { signal } = new AbortController()
+    const given = Object.assign(made(context), { signal })
+
+    expect([given.signal, Object.keys(given).includes('signal')]).toEqual([signal, true])
+    expect(given === context || context.signal === controller.signal).toBe(true)
   })
 
   test.each(['debug', 'info', 'warn', 'error'] as const)(
@@ -309,7 +335,7 @@ describe('the context of a batch', () => {
     const tools = { ...toolsOf().tools, extend: () => Promise.reject(error) }
     const parts = { tools, subscription: subscriptionOf(batch(() => {})) }
     const members = helds.map((held) => new Member(held, messageOf(held), parts))
-    return commonContext(members, new AbortController().signal, parts).lease
+    return commonContext(members, new LazyController(), parts).lease
   }
 
   test('lease.extend rejects when one of them is lost', async () => {

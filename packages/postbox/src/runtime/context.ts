@@ -10,6 +10,7 @@ import { runtimeError } from '../core/runtime-errors.ts'
 import { show } from '../core/show.ts'
 import { anything, assertOptions } from '../core/validate.ts'
 import type { Held } from './held.ts'
+import type { LazyController } from './lazy-controller.ts'
 import type { Subscription } from './subscription.ts'
 import type { Transacted, Transaction } from './transaction-run.ts'
 
@@ -90,12 +91,12 @@ export class Member implements Transacted {
 }
 
 /** The context of a handler of one message. Its methods can be taken apart: `async (message, { retry }) => …`. */
-export function contextOfOne(member: Member, common: DeliveryContext, owner: Owner): Context {
+export function contextOfOne(member: Member, common: CommonContext, owner: Owner): Context {
   const { decision } = member
-  const { signal, log, lease } = common
+  const { controller, log, lease } = common
   // Not frozen: that takes longer than making it.
-  return {
-    signal,
+  const context = {
+    [controllerOf]: controller,
     log,
     lease,
     ack: () => decision.ack(),
@@ -104,18 +105,31 @@ export function contextOfOne(member: Member, common: DeliveryContext, owner: Own
     snooze: (delayMs: number) => decision.snooze(delayMs),
     publish: (queue: string, body: unknown, options?: PublishOptions) =>
       member.publish({ queue, body, options }),
-    transaction: (work) => beginTransaction([member], { work, signal }, owner),
+    transaction: <T>(work: Transaction<T>['work']) =>
+      beginTransaction([member], { work, signal: controller.signal }, owner),
   }
+  return Object.defineProperty(context, 'signal', signalWhenAsked) as typeof context & DeliveryContext
+}
+
+const controllerOf = Symbol('controller')
+
+/** A member of its own, so that `{ ...context }` has it; and one function for all contexts: with one for each, making them took four times as long. */
+const signalWhenAsked = {
+  enumerable: true,
+  configurable: true,
+  get(this: { readonly [controllerOf]: CommonContext['controller'] }): AbortSignal {
+    return this[controllerOf].signal
+  },
+  // Who wraps a handler may put one of his own in its place, as with any member of the context.
+  set(this: object, value: AbortSignal): void {
+    Object.defineProperty(this, 'signal', { value, enumerable: true, writable: true, configurable: true })
+  },
 }
 
 const followOnShape = { queue: anything, body: anything, options: anything }
 
 /** The context of a handler of many. */
-export function contextOfMany(
-  members: readonly Member[],
-  common: DeliveryContext,
-  owner: Owner,
-): BatchContext {
+export function contextOfMany(members: readonly Member[], common: CommonContext, owner: Owner): BatchContext {
   const byMessage = new Map(members.map((member) => [member.message, member]))
   const of = (message: Message): Member => {
     const member = byMessage.get(message)
@@ -123,8 +137,11 @@ export function contextOfMany(
     const sentence = `expected one of the messages of this batch, got ${show(message)}`
     throw new OutboxError('OUTBOX_INVALID_OPTION', sentence)
   }
+  const { signal, log, lease } = deliveryContext(common)
   return Object.freeze({
-    ...common,
+    signal,
+    log,
+    lease,
     ack: (message) => of(message).decision.ack(),
     retry: (message, options) => of(message).decision.retry(options),
     reject: (message, reason) => of(message).decision.reject(reason),
@@ -135,7 +152,7 @@ export function contextOfMany(
       const { queue, body, options } = { ...followOn }
       return of(message).publish({ queue, body, options })
     },
-    transaction: (work) => beginTransaction(members, { work, signal: common.signal }, owner),
+    transaction: (work) => beginTransaction(members, { work, signal }, owner),
   } satisfies BatchContext)
 }
 
@@ -181,13 +198,22 @@ function refusalOf(
   return new OutboxError('OUTBOX_INVALID_OPTION', sentence)
 }
 
-/** What both have: a signal, a log with the message's name on it, and the lease. */
+/** What both have: what aborts the signal, a log with the message's name on it, and the lease. */
+export interface CommonContext extends Omit<DeliveryContext, 'signal'> {
+  readonly controller: Pick<LazyController, 'signal'>
+}
+
 export function commonContext(
   members: readonly Member[],
-  signal: AbortSignal,
+  controller: LazyController,
   owner: Owner,
-): DeliveryContext {
-  return { signal, log: new DeliveryLog(members, owner), lease: new DeliveryLease(members, owner) }
+): CommonContext {
+  return { controller, log: new DeliveryLog(members, owner), lease: new DeliveryLease(members, owner) }
+}
+
+/** As a middleware sees it. */
+export function deliveryContext({ controller, log, lease }: CommonContext): DeliveryContext {
+  return { signal: controller.signal, log, lease }
 }
 
 type Write = (message: string, fields?: Readonly<Record<string, unknown>>) => void

@@ -7,6 +7,7 @@ import {
   leasesUpTo,
   unhandledWhile,
 } from '../../../../tests/support/delivery-bench.ts'
+import type { DeliveryContext } from '../core/handler.ts'
 import type { Message } from '../core/message.ts'
 import type { Delivery, Middleware } from '../core/middleware.ts'
 import type { Outcome } from '../core/outcome.ts'
@@ -35,6 +36,30 @@ describe('the middleware of a delivery', () => {
     )
 
     expect([await one(), notes]).toEqual([ack, ['a in', 'b in', 'handler', 'b out', 'a out']])
+  })
+
+  test.each([
+    ['one message', each],
+    ['a batch', batch],
+  ])('what it puts into the context is what the handler of %s gets', async (_, run) => {
+    const [log, lease, { signal }] = [{ info: () => {} }, { extend: async () => {} }, new AbortController()]
+    const seen: unknown[] = []
+    const consume: Middleware['consume'] = ({ context }, next) => {
+      Object.assign(context, { signal, log, lease })
+      return next()
+    }
+    const { one } = deliveryOf(
+      run(
+        (_message: unknown, context: DeliveryContext) =>
+          void seen.push(context.signal, context.log, context.lease),
+      ),
+      {},
+      { middleware: [{ consume }] },
+    )
+    await one()
+
+    expect(seen).toEqual([signal, log, lease])
+    expect(seen[0]).toBe(signal)
   })
 
   test('hears of the handler, the queue, the messages and what is common of the context', async () => {

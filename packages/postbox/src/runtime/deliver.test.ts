@@ -43,6 +43,7 @@ describe('what a handler gets', () => {
       correlationId: 'order-7',
       attempt: 2,
       deliveries: 3,
+      afterDead: null,
       createdAt,
       generation: 4,
       raw: held.lease.body,

@@ -1,109 +1,143 @@
-import { readBody } from '../core/body.ts'
 import { type Ended, outcomeOf, refuseFunction, withFailure, withFollowOns } from '../core/decision.ts'
 import { OutboxError } from '../core/errors.ts'
 import type { Teller } from '../core/events.ts'
-import type { DeliveryContext } from '../core/handler.ts'
 import { contentTypeHeader, correlationIdHeader } from '../core/headers.ts'
 import type { Lease } from '../core/lease.ts'
 import type { Message } from '../core/message.ts'
 import { compose, type Delivery, type Middleware } from '../core/middleware.ts'
 import { ofMessage } from '../core/of-message.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { readBodyNow } from '../core/read-body.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
+import { isThenable } from '../core/thenable.ts'
+import type { Alarms } from './alarms.ts'
 import type { Clock } from './clock.ts'
 import {
+  type CommonContext,
   type ContextTools,
   commonContext,
   contextOfMany,
   contextOfOne,
+  deliveryContext,
   Member,
   type Owner,
 } from './context.ts'
 import type { Held } from './held.ts'
+import type { LazyController } from './lazy-controller.ts'
 import type { Subscription } from './subscription.ts'
 
 export interface DeliveryTools extends ContextTools {
   readonly clock: Clock
+  /** For handlers that are out of time. */
+  readonly alarms: Alarms
   readonly teller: Teller
   readonly consumeSkins: readonly NonNullable<Middleware['consume']>[]
 }
 
 /**
  * Decodes the bodies, runs the handler once for all that can be read. Whatever is thrown, by either, is the delivery's outcome and
- * never an exception. Resolves with an outcome for each, in their order.
+ * never an exception. Resolves with an outcome for each, in their order. What need not be waited for is not: a promise for each of its steps made up half of what
+ * a delivery cost.
  */
 export async function deliver(
   helds: readonly Held[],
   run: Run,
   tools: DeliveryTools,
 ): Promise<readonly Outcome[]> {
-  const [first] = helds
   const owner = { tools, subscription: run.subscription }
-  // The usual case has no use for what goes with many.
-  const read =
-    helds.length === 1 && first !== undefined
-      ? [await readMember(first, owner)]
-      : await Promise.all(helds.map((held) => readMember(held, owner)))
-  const members = read.filter(isMember)
-  const ended = members.length === 0 ? nothingRan : await runHandler(members, run, tools)
-  const rules = { ack: run.subscription.settings.ack, teller: tools.teller, isShared: members.length > 1 }
-  const outcomes = read.map((one) => (isMember(one) ? memberOutcome(one, ended, rules) : one))
-  return outcomes.some((one) => one instanceof Promise) ? Promise.all(outcomes) : (outcomes as Outcome[])
+  // Waits in any case: a handler is never run by those who start it, whom it may stop.
+  const read = await readAll(helds, owner)
+  const members = read.every(isMember) ? read : read.filter(isMember)
+  const ended = members.length === 0 ? nothingRan : await runHandler(members, run, owner)
+  return outcomesOf(read, refuseFunction(ended), { members, owner })
 }
 
 interface Run {
   readonly subscription: Subscription
-  readonly controller: AbortController
+  readonly controller: LazyController
+}
+
+interface DeliveryOwner extends Owner {
+  readonly tools: DeliveryTools
 }
 
 const nothingRan: Ended = { kind: 'answered' }
 
-async function readMember(held: Held, owner: Owner): Promise<Member | Outcome> {
+type Read = Member | Outcome
+
+/** A promise only if there is something to wait for. */
+function readAll(helds: readonly Held[], owner: Owner): readonly Read[] | Promise<readonly Read[]> {
+  const read = helds.map((held) => readMember(held, owner))
+  return read.some(isThenable) ? Promise.all(read) : (read as Read[])
+}
+
+function readMember(held: Held, owner: Owner): Read | Promise<Read> {
+  const invalid = (error: unknown): Outcome => ({ kind: 'invalid', error })
+  const { lease } = held
+  const { rules } = owner.subscription
   try {
-    return new Member(held, await messageOf(held.lease, owner.subscription), owner)
+    const contentType = lease.headers[contentTypeHeader] ?? null
+    const body = readBodyNow(rules, lease.queue, { bytes: lease.body, contentType })
+    if (!isThenable(body)) return new Member(held, messageOf(lease, body), owner)
+    return Promise.resolve(body).then((read) => new Member(held, messageOf(lease, read), owner), invalid)
   } catch (error) {
-    return { kind: 'invalid', error }
+    return invalid(error)
   }
 }
 
-function isMember(one: Member | Outcome): one is Member {
+function isMember(one: Read): one is Member {
   return one instanceof Member
 }
 
 /** The handler, within its middleware and its time; what it publishes is checked within that, too. */
-async function runHandler(members: readonly Member[], run: Run, tools: DeliveryTools): Promise<Ended> {
-  const close = (): void => members.forEach((member) => void member.close())
-  const work = async (): Promise<Ended> => {
-    const ended = await endOf(members, run, tools)
-    await transactionsOf(members)
-    close()
-    const followOns = members.flatMap((member) => member.followOns)
-    if (followOns.length > 0) await Promise.allSettled(followOns)
-    return ended
-  }
-  const hasTime = run.subscription.settings.timeoutMs === null
-  const ended = await (hasTime ? work() : withinTime(work(), { ...run, close }, tools.clock))
+function runHandler(members: readonly Member[], run: Run, owner: DeliveryOwner): Promise<Ended> {
+  const { timeoutMs } = run.subscription.settings
+  const working = work(members, run, owner)
+  if (timeoutMs === null) return working
+  const { alarms } = owner.tools
   // Out of time: the transaction is told by the signal, and nothing may be written for a message that it has locked.
-  if (!hasTime) await transactionsOf(members)
-  return refuseFunction(ended)
+  return withinTime(working, timeoutMs, { members, run, alarms }).then(async (ended) => {
+    if (members.some(hasTransaction)) await transactionsOf(members)
+    return ended
+  })
+}
+
+/** What the handler returned or threw, unless a middleware answered for it. What it has begun is waited for. */
+async function work(members: readonly Member[], run: Run, owner: DeliveryOwner): Promise<Ended> {
+  const { controller } = run
+  const handling = { members, run, owner, context: commonContext(members, controller, owner) }
+  let ended: Ended
+  try {
+    if (owner.tools.consumeSkins.length > 0) ended = await endWithin(owner.tools, handling)
+    else ended = returned(await handle(handling), controller)
+  } catch (error) {
+    ended = { kind: 'threw', error, isInterrupted: isStopping(controller) }
+  }
+  if (members.some(hasTransaction)) await transactionsOf(members)
+  closeAll(members)
+  if (members.some(hasFollowOns)) await checksOf(members)
+  return ended
+}
+
+function checksOf(members: readonly Member[]): Promise<unknown> {
+  return Promise.allSettled(members.flatMap(({ followOns }) => followOns))
+}
+
+function hasTransaction({ transaction }: Member): boolean {
+  return transaction !== null
+}
+
+function hasFollowOns({ followOns }: Member): boolean {
+  return followOns.length > 0
 }
 
 async function transactionsOf(members: readonly Member[]): Promise<void> {
   for (const { transaction } of members) if (transaction !== null) await transaction
 }
 
-/** With what the handler returned or threw; unless a middleware answered for it. */
-async function endOf(members: readonly Member[], run: Run, tools: DeliveryTools): Promise<Ended> {
-  const { signal } = run.controller
-  const owner = { tools, subscription: run.subscription }
-  const handling = { members, run, owner, context: commonContext(members, signal, owner) }
-  try {
-    if (tools.consumeSkins.length > 0) return await endWithin(tools, handling)
-    return returned(await handle(handling), signal)
-  } catch (error) {
-    return { kind: 'threw', error, isInterrupted: isStopping(signal) }
-  }
+function closeAll(members: readonly Member[]): void {
+  for (const member of members) member.close()
 }
 
 function handle({ members, run: { subscription }, context, owner }: Handling): unknown {
@@ -117,17 +151,20 @@ interface Handling {
   readonly members: readonly Member[]
   readonly run: Run
   readonly owner: Owner
-  readonly context: DeliveryContext
+  readonly context: CommonContext
 }
 
 async function endWithin({ consumeSkins }: DeliveryTools, handling: Handling): Promise<Ended> {
-  const { members, context } = handling
+  const { members } = handling
   const { subscription, controller } = handling.run
   const messages = messagesOf(members)
+  const context = deliveryContext(handling.context)
   const delivery = { handler: subscription.name, queue: messages[0]?.queue ?? '', messages, context }
   let ended: Ended = nothingRan
   await compose<Delivery, never, void>(consumeSkins, delivery, async () => {
-    ended = returned(await handle(handling), controller.signal)
+    // With what they may have put there.
+    const { log, lease } = context
+    ended = returned(await handle({ ...handling, context: { controller: context, log, lease } }), controller)
   })
   return ended
 }
@@ -136,32 +173,52 @@ function messagesOf(members: readonly Member[]): readonly Message[] {
   return Object.freeze(members.map(({ message }) => message))
 }
 
-function returned(value: unknown, signal: AbortSignal): Ended {
-  return { kind: 'returned', value, isInterrupted: isStopping(signal) }
+function returned(value: unknown, controller: LazyController): Ended {
+  return { kind: 'returned', value, isInterrupted: isStopping(controller) }
 }
 
 /** A handler that is out of time has failed, whether it listens to its signal or not: it must not keep its slot for ever. */
-async function withinTime(work: Promise<Ended>, run: Run & { close(): void }, clock: Clock): Promise<Ended> {
-  const { name, settings } = run.subscription
-  const { timeoutMs } = settings
-  if (timeoutMs === null) return work
-  const timer = new AbortController()
-  const timeout = clock.sleep(timeoutMs, timer.signal).then((): Ended | Promise<Ended> => {
-    if (timer.signal.aborted) return work
-    const error = runtimeError('OUTBOX_HANDLER_TIMEOUT', `handler ${name} took longer than ${timeoutMs} ms`)
-    // First: what the handler says because of the signal comes too late.
-    run.close()
-    run.controller.abort(error)
-    return { kind: 'threw', error, isInterrupted: false }
+function withinTime(
+  work: Promise<Ended>,
+  ms: number,
+  { members, run: { subscription, controller }, alarms }: Timed,
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const alarm = alarms.set(ms, () => {
+      const sentence = `handler ${subscription.name} took longer than ${ms} ms`
+      const error = runtimeError('OUTBOX_HANDLER_TIMEOUT', sentence)
+      // First: what the handler says because of the signal comes too late.
+      closeAll(members)
+      controller.abort(error)
+      resolve({ kind: 'threw', error, isInterrupted: false })
+    })
+    work.then((ended) => {
+      alarms.clear(alarm)
+      resolve(ended)
+    }, reject)
   })
-  const ended = await Promise.race([work, timeout])
-  timer.abort()
-  return ended
+}
+
+interface Timed {
+  readonly members: readonly Member[]
+  readonly run: Run
+  readonly alarms: Alarms
 }
 
 /** It was told to give up because the process stops: that is no failure of its. */
-function isStopping(signal: AbortSignal): boolean {
-  return signal.aborted && OutboxError.is(signal.reason, 'OUTBOX_STOPPING')
+function isStopping({ isAborted, reason }: LazyController): boolean {
+  return isAborted && OutboxError.is(reason, 'OUTBOX_STOPPING')
+}
+
+function outcomesOf(
+  read: readonly Read[],
+  ended: Ended,
+  { members, owner }: { readonly members: readonly Member[]; readonly owner: DeliveryOwner },
+): readonly Outcome[] | Promise<readonly Outcome[]> {
+  const { ack } = owner.subscription.settings
+  const rules = { ack, teller: owner.tools.teller, isShared: members.length > 1 }
+  const outcomes = read.map((one) => (isMember(one) ? memberOutcome(one, ended, rules) : one))
+  return outcomes.some(isThenable) ? Promise.all(outcomes) : (outcomes as Outcome[])
 }
 
 function memberOutcome(
@@ -184,9 +241,7 @@ function memberOutcome(
   return Promise.allSettled(followOns).then((drafts) => withFollowOns(outcome, drafts, ack))
 }
 
-async function messageOf(lease: Lease, { rules }: Subscription): Promise<Message> {
-  const contentType = lease.headers[contentTypeHeader] ?? null
-  const body = await readBody(rules, lease.queue, { bytes: lease.body, contentType })
+function messageOf(lease: Lease, body: unknown): Message {
   return Object.freeze({
     id: lease.id,
     seq: lease.seq,
@@ -197,6 +252,7 @@ async function messageOf(lease: Lease, { rules }: Subscription): Promise<Message
     correlationId: lease.headers[correlationIdHeader] ?? lease.id,
     attempt: lease.attempt,
     deliveries: lease.deliveries,
+    afterDead: lease.afterDead ?? null,
     createdAt: lease.createdAt,
     generation: lease.generation,
     raw: lease.body,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { leaseOf } from '../../../../tests/support/delivery-bench.ts'
 import {
   dispatcherOf,
   idle,
@@ -24,6 +25,18 @@ describe('the slots of a dispatcher', () => {
       [['1', '2', '3'], 2],
     ])
     expect(seqsOf(runs)).toEqual(['1', '2', '3', '4'])
+  })
+
+  test('no handler runs within the call that takes its message: all of them are under way by then, and no one is yet', async () => {
+    const { dispatcher, runs } = dispatcherOf({ concurrency: 2 })
+    dispatcher.take(leasedUpTo(2))
+    const within = [runs.length, dispatcher.running]
+    await idle()
+
+    expect([within, seqsOf(runs)]).toEqual([
+      [0, 2],
+      ['1', '2'],
+    ])
   })
 
   test('what became of a handler is told with its message: acknowledged, or failed with what it threw', async () => {
@@ -298,5 +311,26 @@ describe('a dispatcher that was closed', () => {
 
     expect([seqsOf(runs), unstarted]).toEqual([[], ['1', '2']])
     expect([dispatcher.room, dispatcher.wantsMore]).toEqual([0, false])
+  })
+})
+
+describe('giving a queue back', () => {
+  test('what waits of it was never started; what runs, and what is of other queues, goes on', async () => {
+    const queues = ['orders', 'mails']
+    const { dispatcher, runs, unstarted, finished, take } = dispatcherOf(
+      { concurrency: 1, prefetch: 5 },
+      { queues },
+    )
+    await take([leased(1), leased(2), leaseOf({ seq: '3', queue: 'mails' }), leased(4)])
+    const waiting = dispatcher.waiting
+    dispatcher.giveBack('orders')
+
+    expect([waiting, unstarted, dispatcher.waiting, dispatcher.room]).toEqual([3, ['2', '4'], 1, 4])
+    await runs[0]!.end()
+    await runs[1]!.end()
+    expect([seqsOf(runs), finished.map(([seq]) => seq)]).toEqual([
+      ['1', '3'],
+      ['1', '3'],
+    ])
   })
 })

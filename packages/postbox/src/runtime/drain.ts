@@ -12,7 +12,7 @@ export interface Drained {
   readonly dead: number
   /** Taken over by another process before they could be settled, or settled just before the connection broke. */
   readonly lost: number
-  /** Nothing was ready any more, but for messages of a newer `generation`. False: the deadline came first, or a stop. */
+  /** Nothing was ready any more, but for messages of a newer `generation` and those of paused queues. False: the deadline came first, or a stop. */
   readonly isEmpty: boolean
 }
 
@@ -24,8 +24,12 @@ export async function untilDrained(
 ): Promise<Drained> {
   const runner = await starting
   const before = { ...runner.settled }
-  const isEmpty = await Promise.race([runner.untilEmpty().then(() => true), stopped.then(() => false)])
-  await end()
+  let isEmpty: boolean
+  try {
+    isEmpty = await Promise.race([runner.untilEmpty().then(() => true), stopped.then(() => false)])
+  } finally {
+    await end()
+  }
   return { ...since(before, runner.settled), isEmpty }
 }
 

@@ -14,6 +14,7 @@ import type { Handler } from '../core/handler.ts'
 import { resolveSubscribeOptions } from '../core/subscribe-options.ts'
 import type { DeliveryTools } from './deliver.ts'
 import { createDispatcher } from './dispatcher.ts'
+import { createGate } from './gate.ts'
 import type { Held } from './held.ts'
 import { createSignals } from './signals.ts'
 
@@ -60,7 +61,7 @@ describe('when settlements cannot be written', () => {
     engine.roomMade()
     await idle()
 
-    expect([before, claims.length]).toEqual([[1, [5_000]], 2])
+    expect([before, claims.length]).toEqual([[1, [4_900]], 2])
   })
 
   test('nothing is claimed while more than 2,000 settlements wait, and it goes on at 2,000', async () => {
@@ -193,6 +194,9 @@ describe('when it is halted', () => {
       tools: { clock, ...recordedEvents() } as unknown as DeliveryTools,
       signals: createSignals(new AbortController().signal),
       desk,
+      keySettled: () => {},
+      gate: createGate(clock, new AbortController().signal),
+      count: async () => true,
       roomMade: () => {},
     })
     bench.engine.add(dispatcher)
@@ -241,6 +245,21 @@ describe('untilEmpty', () => {
       [true, true],
     ])
     expect(kindsOf(claims)).toEqual(['sweep', 'sweep'])
+  })
+
+  test('has sweeps begin a round when somebody asks, and again when nothing is in hand any more, while somebody waits', async () => {
+    const { engine, claims, claimer } = await asleep()
+    engine.emptied()
+    const rounds = [claimer.rounds]
+    emptyOf(engine)
+    rounds.push(claimer.rounds)
+    engine.emptied()
+    rounds.push(claimer.rounds)
+    await idle()
+    for (let n = 1; n < claims.length; n++) await claims[n]!.find()
+    engine.emptied()
+
+    expect([...rounds, claimer.rounds]).toEqual([0, 1, 2, 2])
   })
 
   test('a claim from the cursors that finds nothing is not enough', async () => {

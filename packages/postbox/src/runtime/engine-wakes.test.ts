@@ -86,6 +86,47 @@ describe('a sweep that fails', () => {
   })
 })
 
+describe('what failed after something was claimed', () => {
+  const lost = new Error('connection lost')
+
+  /** The claim of `mails` brings something, and the one of `orders` has failed. */
+  async function halfFailed() {
+    const bench = await started(queueOf('mails'), queueOf('orders'))
+    const { belated } = bench.claimer
+    const held = [leased(1)]
+    const found = [{ queue: 'mails', isFull: false, held, nextDueAt: null, pause: null }]
+    await belated.after(found, Promise.reject(lost), [])
+    return { ...bench, held }
+  }
+
+  test('has the next claim come at once, for all queues: nobody else would wake us for those that were not heard of', async () => {
+    const { claims, held, clock } = await halfFailed()
+    await claims[0]!.find({ mails: { held } })
+
+    expect(claims[1]?.demands.map(({ queue }) => queue)).toEqual(['mails', 'orders'])
+    expect(clock.asked).toEqual([])
+  })
+
+  test('is told when it is halted before the next claim, once', async () => {
+    const { claims, claimer, held, halt, told, state } = await halfFailed()
+    halt.abort()
+    await claims[0]!.find({ mails: { held } })
+
+    expect([state.isOver, claims.length, claimer.belated.isUntold]).toEqual([true, 1, false])
+    expect(told.filter(({ kind }) => kind === 'claim_failed')).toEqual([
+      { kind: 'claim_failed', error: lost, delayMs: 0 },
+    ])
+  })
+
+  test('is not told of when nothing has', async () => {
+    const { claims, halt, told } = await started(queueOf('orders'))
+    halt.abort()
+    await claims[0]!.find()
+
+    expect(told.filter(({ kind }) => kind === 'claim_failed')).toEqual([])
+  })
+})
+
 test('a run whose signal has already aborted claims nothing and ends', async () => {
   const { engine, claims } = benchOf([queueOf('orders')])
 

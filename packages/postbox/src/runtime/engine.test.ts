@@ -129,7 +129,7 @@ describe('sleeping', () => {
     engine.roomMade()
     await idle()
 
-    expect([before, left, claims.length]).toEqual([1, [5_000], 2])
+    expect([before, left, claims.length]).toEqual([1, [4_900], 2])
   })
 
   test('sleeps for the shortest pollMs.max when it will be woken, then sweeps, and so on', async () => {

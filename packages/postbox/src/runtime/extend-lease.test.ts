@@ -44,6 +44,16 @@ describe('extendNow', () => {
     expect(JSON.parse(sent[0]!.values[0] as string)).toEqual([{ seq: '7', token: 'mine', leaseMs: 30_000 }])
   })
 
+  test('renews the leases of a large batch a thousand at a time', async () => {
+    const helds = Array.from({ length: 2_500 }, (_, n) => leaseOf({ seq: String(n + 1) }))
+    const all = helds.map(({ lease }) => lease.seq)
+    const { parts, sent } = benchOf([all, all, all])
+    await extendNow(parts, helds)
+
+    expect(sent.map((statement) => seqsOf(statement).length)).toEqual([1_000, 1_000, 500])
+    expect(sent.flatMap(seqsOf)).toEqual(all)
+  })
+
   test('it ends a whole length after the statement was sent: not after it was asked for, not after the answer', async () => {
     const held = leaseOf()
     const { parts, clock } = benchOf([['1']], () => clock.advance(1_000))

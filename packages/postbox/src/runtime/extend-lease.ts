@@ -1,5 +1,5 @@
 import { LeaseLostError } from '../core/errors.ts'
-import { extendLeases, holdsLeases } from '../sql/extend-leases.ts'
+import { extendLeases, holdsLeases, mostExtended } from '../sql/extend-leases.ts'
 import type { Names } from '../sql/names.ts'
 import type { Clock } from './clock.ts'
 import type { Held } from './held.ts'
@@ -15,7 +15,12 @@ export interface ExtendParts {
  * Renews the leases of a delivery now, for its handler. Rejects when one is lost; a row may be locked by the handler's own transaction,
  * which keeps it, too.
  */
-export async function extendNow({ lane, names, clock }: ExtendParts, helds: readonly Held[]): Promise<void> {
+export async function extendNow(parts: ExtendParts, helds: readonly Held[]): Promise<void> {
+  for (let from = 0; from < helds.length; from += mostExtended)
+    await extendSome(parts, helds.slice(from, from + mostExtended))
+}
+
+async function extendSome({ lane, names, clock }: ExtendParts, helds: readonly Held[]): Promise<void> {
   let sentAt = 0
   const rows = await lane.run(() => {
     sentAt = clock.now()

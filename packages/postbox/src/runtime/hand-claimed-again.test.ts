@@ -19,7 +19,7 @@ function handOf() {
   const { teller, told } = recordedEvents()
   const hand = createHand({
     settler: {
-      settle: ({ lease: { token } }, _) => new Promise((done) => settled.push({ token, done })),
+      settle: ({ lease: { token } }, _, done) => void settled.push({ token, done }),
       countLost: () => {
         counts.lost++
       },
@@ -75,7 +75,7 @@ describe('a message that is claimed again while it is in hand', () => {
     desk.finished(older.one, ack, 5)
     desk.finished(newer.one, ack, 5)
     const during = [...hand.held]
-    for (const { done } of settled) done({ kind: 'over' })
+    for (const { done } of settled) done({ kind: 'over', landed: true })
     await idle()
 
     expect(settled.map(({ token }) => token)).toEqual(['second'])
@@ -115,7 +115,7 @@ describe('a message that is claimed again while it is in hand', () => {
     const { desk, claimed, settled, told } = handOf()
     const [one, other] = [claimed('1', 'first'), claimed('2', 'first')]
     desk.finished(one.one, ack, 5)
-    for (const { done } of settled) done({ kind: 'over' })
+    for (const { done } of settled) done({ kind: 'over', landed: true })
     await idle()
     // As when it was put back, and is due again.
     one.one.isEnding = false

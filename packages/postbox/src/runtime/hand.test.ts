@@ -39,14 +39,13 @@ function handOf(
   const { teller, told } = recordedEvents()
   const hand = createHand({
     settler: {
-      settle: (settlement, how) =>
-        new Promise((resolve) => {
-          const done: Asked['done'] = (written = { kind: 'over' }) => {
-            resolve(written)
-            return idle()
-          }
-          asked.push({ settlement, how, done })
-        }),
+      settle(settlement, how, tell) {
+        const done: Asked['done'] = (written = { kind: 'over', landed: true }) => {
+          tell(written)
+          return idle()
+        }
+        asked.push({ settlement, how, done })
+      },
       countLost: () => {
         counts.lost++
       },
@@ -355,10 +354,10 @@ describe('follow-on messages that cannot be written', () => {
     const about = { queue: 'orders', id: 'id-1', seq: '1', attempt: 2, deliveries: 3 }
     expect(told).toEqual([{ kind: 'follow_on_failed', ...about, error: refused }])
     expect(asked.map(({ settlement, how }) => [settlement, how])).toEqual([
-      [expect.objectContaining({ write: 'delete' }), { maxBatch: 1_000, durationMs: 12 }],
+      [expect.objectContaining({ write: 'delete' }), { maxBatch: 1_000, durationMs: 12, isLink: false }],
       [
         expect.objectContaining({ write: 'reschedule', delayMs: 40, thrown: refused }),
-        { maxBatch: 1_000, durationMs: 12 },
+        { maxBatch: 1_000, durationMs: 12, isLink: false },
       ],
     ])
     expect([between, hand.held.size, counts.emptied, putBack]).toEqual([[1, []], 0, 1, [['orders', 40]]])

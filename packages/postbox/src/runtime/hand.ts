@@ -8,7 +8,7 @@ import { defaultRetry } from '../core/retry.ts'
 import { type Judged, type Settlement, type SettleRules, settle } from '../core/settlement.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
 import type { Clock } from './clock.ts'
-import { databaseTime, type Held } from './held.ts'
+import { databaseTime, type Fate, type Held } from './held.ts'
 import type { Settler } from './settler.ts'
 import type { Settling } from './settling.ts'
 import type { Subscription } from './subscription.ts'
@@ -45,10 +45,10 @@ export function createHand(parts: HandParts): Hand {
   const held = new Set<Held>()
   const bySeq = new Map<string, Held>()
   const waiting: (() => void)[] = []
-  const letGo = (one: Held): void => {
+  const letGo = (one: Held, fate: Fate): void => {
     held.delete(one)
     if (bySeq.get(one.lease.seq) === one) bySeq.delete(one.lease.seq)
-    one.over?.()
+    one.over?.(fate)
     if (held.size > 0) return
     for (const tell of waiting.splice(0)) tell()
     parts.emptied()
@@ -83,35 +83,41 @@ function loseToOurselves(older: Held, teller: Teller): void {
   teller.tell({ kind: 'lease_lost', ...ofMessage(older.lease), ...lost })
 }
 
-function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: Held) => void): Desk {
+function createDesk(
+  { settings }: Subscription,
+  parts: HandParts,
+  letGo: (one: Held, fate: Fate) => void,
+): Desk {
   const { settler, clock, teller } = parts
-  const { maxBatch, flush } = settings
+  const { maxBatch, flush, failingHead } = settings
   const { retry, classify, describe } = rulesOf(settings, parts)
   const rulesFor = (one: Held): SettleRules => ({
     retry,
+    failingHead,
     classify,
     describe,
     endedAt: () => databaseTime(one, clock.now()),
     random: Math.random,
   })
 
-  const write = async (one: Held, settlement: Settlement, how: Settling): Promise<void> => {
+  const write = (one: Held, settlement: Settlement, how: Settling): void => {
     one.isEnding = true
-    const written = await settler.settle(settlement, how)
-    if (written.kind === 'refused') {
-      // The handler succeeded, and what it wants to publish cannot be written: as if it had failed at publishing it.
-      teller.tell({ kind: 'follow_on_failed', ...ofMessage(one.lease), error: written.error })
-      const failure: OpenOutcome = { kind: 'fail', error: written.error, isShared: false }
-      return write(one, decide(one, failure), how)
-    }
-    if (settlement.write === 'reschedule' || settlement.write === 'snooze')
-      parts.putBack(one.lease.queue, settlement.delayMs)
-    letGo(one)
+    settler.settle(settlement, how, (written) => {
+      if (written.kind === 'refused') {
+        // The handler succeeded, and what it wants to publish cannot be written: as if it had failed at publishing it.
+        teller.tell({ kind: 'follow_on_failed', ...ofMessage(one.lease), error: written.error })
+        const failure: OpenOutcome = { kind: 'fail', error: written.error, isShared: false }
+        return write(one, decide(one, failure), how)
+      }
+      if (settlement.write === 'reschedule' || settlement.write === 'snooze')
+        parts.putBack(one.lease.queue, settlement.delayMs)
+      letGo(one, written.landed ? fateOf(settlement) : 'lost')
+    })
   }
   /** Nothing may be written for what somebody else has: it was reported when it was lost. */
   const lose = (one: Held): void => {
     settler.countLost()
-    letGo(one)
+    letGo(one, 'lost')
   }
   const decide = (one: Held, outcome: OpenOutcome): Settlement => {
     const { settlement, troubles } = settle(one.lease, outcome, rulesFor(one))
@@ -129,18 +135,24 @@ function createDesk({ settings }: Subscription, parts: HandParts, letGo: (one: H
     finished(one, outcome, durationMs) {
       if (outcome.kind === 'committed' || outcome.kind === 'unresolved') {
         settler.transacted(one.lease, outcome, durationMs)
-        return letGo(one)
+        return letGo(one, outcome.kind === 'committed' ? 'gone' : 'lost')
       }
       if (one.isLost) return lose(one)
       const batch = flush === 'each' ? 1 : maxBatch
-      void write(one, decide(one, outcome), { maxBatch: batch, durationMs })
+      write(one, decide(one, outcome), { maxBatch: batch, durationMs, isLink: one.isLink })
     },
     // Together, whatever `flush` says: a stop may give back a thousand.
     unstarted(one) {
       if (one.isLost) return lose(one)
-      void write(one, { write: 'release', lease: one.lease }, { maxBatch, durationMs: null })
+      write(one, { write: 'release', lease: one.lease }, { maxBatch, durationMs: null })
     },
   }
+}
+
+function fateOf(settlement: Settlement): Fate {
+  if (settlement.write === 'delete') return 'gone'
+  if (settlement.write !== 'bury' || settlement.parks) return 'kept'
+  return settlement.lease.isOrdered ? 'skipped' : 'gone'
 }
 
 const troubleTexts: Partial<Record<WarningCode, string>> = {

@@ -19,9 +19,19 @@ export interface Held {
   isFenced: boolean
   /** Aborts its handler's signal; before the handler starts, and after it ended, nothing. */
   abort(reason: unknown): void
-  /** It is in nobody's hand any more: asked for by the test kit. */
-  over?(): void
+  /** Another of its key waits for it here. */
+  isLink: boolean
+  /** It is in nobody's hand any more: see `atOver`. */
+  over: ((fate: Fate) => void) | undefined
 }
+
+/**
+ * What became of a message, as the next one of its key sees it. `gone`: nothing stands before that any more. `skipped`: the same, and it has been noted there. `kept`: it
+ * goes back, or holds its key though it is dead. `lost`: nobody knows: it is somebody else's, or gone, and that was not heard.
+ */
+export type Fate = 'gone' | 'skipped' | 'kept' | 'lost'
+
+const nothing = (): void => {}
 
 export function heldOf(lease: Lease, leaseMs: number, sentAt: number): Held {
   return {
@@ -32,11 +42,30 @@ export function heldOf(lease: Lease, leaseMs: number, sentAt: number): Held {
     isEnding: false,
     isLost: false,
     isFenced: false,
-    abort: () => {},
+    isLink: false,
+    abort: nothing,
+    over: undefined,
   }
 }
 
 /** A time of the local clock, by the database's: as long after the claim here as there. */
 export function databaseTime({ lease, sentAt }: Held, now: number): Date {
   return new Date(lease.claimedAt.getTime() + Math.max(0, now - sentAt))
+}
+
+/** Tells what became of it, when that is written, or it is lost. */
+export function atOver(held: Held, tell: (fate: Fate) => void): void {
+  const { over } = held
+  held.over =
+    over === undefined
+      ? tell
+      : (fate) => {
+          over(fate)
+          tell(fate)
+        }
+}
+
+/** Resolves when what became of it is written, or it is lost. */
+export function untilOver(held: Held): Promise<Fate> {
+  return new Promise((resolve) => atOver(held, resolve))
 }

@@ -156,7 +156,7 @@ async function readCommitted(
   return async (statement) => {
     await session.run(beginReadCommitted)
     try {
-      const rows = await session.run(statement)
+      const rows = await session.run(unkept(statement))
       await session.run(commit)
       return rows
     } catch (error) {
@@ -165,4 +165,9 @@ async function readCommitted(
       throw error
     }
   }
+}
+
+/** In a transaction, a name that is refused would take the transaction with it. */
+function unkept<Row>({ keptText: _, ...statement }: Statement<Row>): Statement<Row> {
+  return statement
 }

@@ -89,6 +89,16 @@ describe('renewing leases', () => {
     expect(summaryOf(keeper.sent)).toEqual([['extend_leases', '9', '10', '100']])
   })
 
+  test('renews a thousand at most with one statement, all of them, and those that are locked once', async () => {
+    const keeper = keeperOf(Array.from({ length: 2_500 }, (_, n) => leased(n + 1)))
+    await keeper.tick(4)
+    for (const locked of [false, true, false, false])
+      await keeper.sent.at(-1)!.answer(...(locked ? [] : keeper.sent.at(-1)!.seqs.map(Number)))
+
+    expect(keeper.sent.map(({ seqs }) => seqs.length)).toEqual([1_000, 1_000, 1_000, 500])
+    expect(new Set(keeper.sent.flatMap(({ seqs }) => seqs)).size).toBe(2_500)
+  })
+
   test('neither renews nor warns what a transaction of its handler has locked, until that lets it go', async () => {
     const [locked, neighbour] = [leased(1), leased(2)]
     locked.isFenced = true

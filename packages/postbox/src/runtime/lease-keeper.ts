@@ -2,7 +2,7 @@ import { compareSeq } from '../core/batching.ts'
 import { LeaseLostError } from '../core/errors.ts'
 import type { Teller, Told } from '../core/events.ts'
 import { ofMessage } from '../core/of-message.ts'
-import { extendLeases, holdsLeases } from '../sql/extend-leases.ts'
+import { extendLeases, holdsLeases, mostExtended } from '../sql/extend-leases.ts'
 import type { Names } from '../sql/names.ts'
 import type { Clock } from './clock.ts'
 import { type Failpoint, sent } from './failpoint.ts'
@@ -24,7 +24,7 @@ export interface LeaseKeeperParts {
 }
 
 /**
- * Renews the leases that are past their half, all with one statement, until the signal aborts. It looks eight times within the shortest
+ * Renews the leases that are past their half, a thousand with one statement, until the signal aborts. It looks eight times within the shortest
  * lease; a handler whose lease could not be renewed by its last quarter is told to give up, an eighth before the end at the latest.
  */
 export async function keepLeases(parts: LeaseKeeperParts, signal: AbortSignal): Promise<void> {
@@ -52,7 +52,14 @@ async function renewAndReport(parts: LeaseKeeperParts): Promise<void> {
   }
 }
 
+/** Some thousand after the other, each of them once: one that is locked stays old. */
 async function renew(parts: LeaseKeeperParts): Promise<void> {
+  const tried = new Set<Held>()
+  while (await renewSome(parts, tried));
+}
+
+/** False: there are no more. */
+async function renewSome(parts: LeaseKeeperParts, tried: Set<Held>): Promise<boolean> {
   const { lane, names, clock, teller } = parts
   if (parts.failpoint) await parts.failpoint.reach('before_renewal')
   let old: readonly Held[] = []
@@ -60,7 +67,10 @@ async function renew(parts: LeaseKeeperParts): Promise<void> {
   // Chosen when the turn comes: what a flush has settled until then is no longer in hand.
   const answer = lane.run(() => {
     sentAt = clock.now()
-    old = [...parts.held].filter((held) => isOld(held, sentAt)).sort(bySeq)
+    old = [...parts.held]
+      .filter((held) => isOld(held, sentAt) && !tried.has(held))
+      .sort(bySeq)
+      .slice(0, mostExtended)
     return old.length === 0 ? null : extendLeases(names, old.map(extensionOf))
   })
   const renewed = seqsOf(await sent(answer, parts.failpoint, 'renewal_sent'))
@@ -71,6 +81,8 @@ async function renew(parts: LeaseKeeperParts): Promise<void> {
     parts,
     old.filter((held) => !renewed.has(held.lease.seq) && parts.held.has(held)),
   )
+  for (const held of old) tried.add(held)
+  return old.length === mostExtended
 }
 
 /** What did not come back is lost, or locked by somebody (a handler's own transaction): a look without a lock tells. */
@@ -83,11 +95,14 @@ async function lose(
   // What was settled meanwhile is gone because we deleted it; of what is being settled, that write will tell.
   const isLost = (one: Held): boolean =>
     !still.has(one.lease.seq) && inHand.has(one) && !one.isEnding && !one.isFenced
-  for (const held of missing.filter(isLost)) {
-    held.isLost = true
-    held.abort(leaseLost(held, 'was taken over'))
-    teller.tell(lostOf(held))
-  }
+  for (const held of missing.filter(isLost)) loseHeld(held, teller)
+}
+
+/** Somebody else has it: its handler, if it runs, is told. */
+export function loseHeld(held: Held, teller: Teller): void {
+  held.isLost = true
+  held.abort(leaseLost(held, 'was taken over'))
+  teller.tell(lostOf(held))
 }
 
 /** Its lease may end before the next look. What the handler came to is still written, if nobody else has taken the message by then. */

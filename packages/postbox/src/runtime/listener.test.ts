@@ -11,10 +11,9 @@ import { keepListening } from './listener.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 const ownChannel = 'postbox:own'
-const timeoutMs = 10_000
-const heartbeatMs = 30_000
-const answerMs = 5_000
+const [timeoutMs, heartbeatMs, answerMs] = [10_000, 30_000, 5_000]
 const never = new Promise<never>(() => {})
+const slowly = (): Promise<void> => settled().then(settled)
 const statement = (name: string): Statement => ({ name, text: name, values: [] })
 
 /** Resolves when everything that could run without waiting has run, unhandled rejections included. */
@@ -34,7 +33,8 @@ function gate() {
 interface World {
   /** What becomes of a word that is sent to ourselves. */
   word?: 'heard' | 'unheard' | 'queue half full' | 'cannot be sent'
-  /** Awaited before a connection listens, runs a statement, is given back. */
+  /** Awaited before a word is sent, a connection listens, runs a statement, is given back. */
+  sending?: () => Promise<unknown>
   opening?: () => Promise<unknown>
   running?: (name: string) => Promise<unknown> | undefined
   ending?: () => Promise<unknown>
@@ -68,6 +68,7 @@ async function listenerOf(world: World = {}) {
   const send = async ({ name, values }: Statement): Promise<readonly unknown[]> => {
     const { word = 'heard' } = world
     events.push(`lane: ${name} to ${values[0]}`)
+    await world.sending?.()
     if (word === 'cannot be sent') throw new Error('the lane is down')
     if (word === 'queue half full') return []
     if (word === 'heard') hearings.at(-1)!.notified(ownChannel, '')
@@ -101,8 +102,7 @@ async function listenerOf(world: World = {}) {
   return { listener, world, events, said, kinds, hearings, queues, told, clock, pass, lose, halt }
 }
 
-const deaf = 'listener_lost'
-const again = 'listener_restored'
+const [deaf, again] = ['listener_lost', 'listener_restored']
 const cut = new Error('Connection terminated unexpectedly')
 
 beforeEach(() => {
@@ -387,6 +387,7 @@ describe('halt', () => {
 
   test.each([
     ['for the word', { word: 'unheard' as const }, ['end 1']],
+    ['for a word on its way', { word: 'unheard' as const, sending: slowly }, ['end 1']],
     ['to try again', { word: 'cannot be sent' as const }, ['destroy 1']],
   ])('ends the wait %s, and makes no further connection', async (_title, world, expected) => {
     const { listener, events, told, halt, clock } = await listenerOf(world)

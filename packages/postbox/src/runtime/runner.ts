@@ -5,6 +5,7 @@ import { warningsOf } from '../core/warnings.ts'
 import type { Clock } from './clock.ts'
 import { before, statementTimeout } from './deadline.ts'
 import { assertSchema } from './migrate.ts'
+import { orderMismatch, registerOrders } from './register-orders.ts'
 import type { Settled } from './settle-reports.ts'
 import type { Subscription } from './subscription.ts'
 import { assembleWorks, listenOf, statementTimeoutMs, type Works, type WorksParts } from './works.ts'
@@ -18,7 +19,7 @@ export interface Running extends AsyncDisposable {
 /** What an outbox at work can tell of itself. */
 export interface Runner extends Running {
   readonly settled: Settled
-  /** Resolves when nothing is ready and nothing is in hand. */
+  /** Resolves when nothing is ready and nothing is in hand. Rejects then, if nothing of a queue may be claimed: its order is not the one it has here. */
   untilEmpty(): Promise<void>
   /** What keeps messages from being delivered, and what only makes them late. */
   readonly troubles: { readonly failing: readonly string[]; readonly slowing: readonly string[] }
@@ -45,10 +46,7 @@ const graceMs = 1_000
  * take. Then handlers finish within the time that they have; those that do not are told to give up; what they came to is written.
  */
 export async function startRunner(registry: Registry, given: RunnerParts): Promise<Runner> {
-  const checked = assertSchema(given.database, given.names)
-  await before(checked, statementTimeoutMs, () =>
-    statementTimeout('reading the schema version', statementTimeoutMs),
-  )
+  await checkTables(registry, given)
   // An `orm` that is none is told now, and not by the first message.
   await given.open()
   const halt = new AbortController()
@@ -82,6 +80,7 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
   const finish = async (): Promise<boolean> => {
     await looping
     await hand.untilEmpty()
+    await works.takeLeave()
     emptyHanded.abort()
     await Promise.all([keeping, listener?.ended])
     await lane.close()
@@ -110,11 +109,25 @@ export async function startRunner(registry: Registry, given: RunnerParts): Promi
     stop,
     [Symbol.asyncDispose]: stop,
     settled: works.settler.settled,
-    untilEmpty: engine.untilEmpty,
+    async untilEmpty() {
+      await engine.untilEmpty()
+      const [queue] = engine.mismatched
+      if (queue !== undefined) throw orderMismatch(given.names, queue)
+    },
     get troubles() {
       return troublesOf(works)
     },
   }
+}
+
+/** They are as this build knows them, and those who work with them agree on which queues are ordered. */
+async function checkTables({ subscriptions }: Registry, given: RunnerParts): Promise<void> {
+  const { database, names, queues: map } = given
+  const inTime = (work: Promise<unknown>, what: string): Promise<unknown> =>
+    before(work, statementTimeoutMs, () => statementTimeout(what, statementTimeoutMs))
+  await inTime(assertSchema(database, names), 'reading the schema version')
+  const served = subscriptions.flatMap(({ queues }) => queues)
+  await inTime(registerOrders(database, names, { map, served }), 'comparing the order of queues')
 }
 
 function troublesOf({ engine, settler, listener }: Works): Runner['troubles'] {
@@ -122,6 +135,9 @@ function troublesOf({ engine, settler, listener }: Works): Runner['troubles'] {
   return {
     failing: [
       ...(engine.failures > 0 ? [`the last ${engine.failures} claims failed`] : []),
+      ...engine.mismatched.map(
+        (queue) => `nothing of queue "${queue}" is claimed: it is in the order of its keys`,
+      ),
       ...(settler.isStuck ? ['what became of messages cannot be written'] : []),
     ],
     slowing: isDeaf ? ['it does not listen: messages are found by polling'] : [],

@@ -46,7 +46,7 @@ describe('what is told of a write that landed', () => {
   // U-MET-06
   test('of a handler that did not run has no duration', async () => {
     const { settler, answerAll, told } = scriptedSettler()
-    void settler.settle(dead('1'), { maxBatch: 1, durationMs: null })
+    settler.settle(dead('1'), { maxBatch: 1, durationMs: null }, () => {})
     await settled()
     await answerAll()
 
@@ -74,6 +74,7 @@ describe('a burial that landed', () => {
         attempts: 2,
         error: thrown,
         key: 'customer-7',
+        isParked: false,
         headers,
         type: 'order.paid',
         source: 'shop',

@@ -22,12 +22,8 @@ export interface Settled {
 /** Says what became of settlements: as events, and as counts. */
 export interface Reports {
   readonly settled: Settled
-  /** `rows` were written. Those that are missing had lost their lease, unless an earlier try landed and only its answer was lost. */
-  written(
-    batch: SettlementBatch<Pending>,
-    rows: readonly { readonly seq: string }[],
-    mayHaveLanded: boolean,
-  ): void
+  /** Those of the seqs `landed` were written. The others had lost their lease, unless an earlier try landed and only its answer was lost. */
+  written(batch: SettlementBatch<Pending>, landed: ReadonlySet<string>, mayHaveLanded: boolean): void
   countLost(): void
   /** A transaction of its handler's has ended it. */
   transacted(lease: Lease, outcome: EndedOutcome, durationMs: number | null): void
@@ -51,15 +47,17 @@ export function createReports(teller: Teller, deadLetters: DeadLetterStorage): R
   const settled = { acked: 0, retried: 0, snoozed: 0, dead: 0, released: 0, lost: 0 }
   return {
     settled,
-    written({ kind, entries }, rows, mayHaveLanded) {
-      const landed = new Set(rows.map((row) => row.seq))
+    written({ kind, entries }, landed, mayHaveLanded) {
       for (const entry of entries) {
         const { settlement } = entry
         if (landed.has(settlement.lease.seq)) {
           settled[countedAs[settlement.write]]++
           // One for each message: not made when nobody hears it.
           if (teller.isHeard || isLogged(settlement)) teller.tell(writtenEvent(entry))
-          if (settlement.write === 'bury' && (deadLetters !== 'discard' || kind === 'quarantine'))
+          if (
+            settlement.write === 'bury' &&
+            (deadLetters !== 'discard' || kind === 'quarantine' || kind === 'park')
+          )
             teller.tell({
               kind: 'dlq_written',
               ...ofMessage(settlement.lease),
@@ -115,9 +113,9 @@ function writtenEvent({ settlement, durationMs }: Pending): Told {
       return { kind: 'retried', ...about, delayMs: settlement.delayMs, error: settlement.thrown }
     case 'bury': {
       const { key, headers, queue } = settlement.lease
-      const { reason, attempts, thrown: error } = settlement
+      const { reason, attempts, thrown: error, parks: isParked = false } = settlement
       const { type = null, source = null, target = queue } = headers
-      return { kind: 'dead', ...about, key, headers, type, source, target, reason, attempts, error }
+      return { kind: 'dead', ...about, key, isParked, headers, type, source, target, reason, attempts, error }
     }
     default:
       return unreachable(settlement)

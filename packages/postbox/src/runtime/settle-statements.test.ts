@@ -34,12 +34,18 @@ const jsonOf = (statement: { readonly values: readonly unknown[] }): unknown =>
 describe('statementOf', () => {
   test.each([
     ['delete', 'delete_acked', acked],
-    ['release', 'release_leases', released],
     ['bury', 'delete_acked', dead],
   ] as const)('%s (%s) says who may write which row', (kind, name, make) => {
     const statement = statementOf(batchOf(kind, two(make)), { ...rules, deadLetters: 'discard' })
 
     expect(statement).toMatchObject({ name, values: fences })
+  })
+
+  // leaseOf: the third delivery. Its own is not counted any more, whether it was counted or not.
+  test('release: who may write which row, and how many deliveries there were before', () => {
+    const statement = statementOf(batchOf('release', two(released)), rules)
+
+    expect(statement).toMatchObject({ name: 'release_leases', values: [...fences, '{2,2}'] })
   })
 
   test.each([
@@ -57,6 +63,24 @@ describe('statementOf', () => {
 
     expect(statementOf(batchOf('bury', [dead('1')]), discarding).text).not.toContain(names.delivered)
   })
+
+  test.each([
+    ['bury', 'table', 'bury_dead'],
+    ['bury', 'in-place', 'quarantine_dead'],
+    ['bury', 'discard', 'discard_dead'],
+    ['quarantine', 'table', 'quarantine_dead'],
+  ] as const)(
+    '%s (%s): where a key goes on without a message, and only there, that is noted',
+    (kind, deadLetters, name) => {
+      const settlements = [dead('1', { isOrdered: true }), dead('2', { token: otherToken })]
+      const statement = statementOf(batchOf(kind, settlements), { ...rules, deadLetters })
+      const plain = statementOf(batchOf(kind, two(dead)), { ...rules, deadLetters })
+
+      expect(statement.name).toBe(name)
+      expect(jsonOf(statement)).toMatchObject([{ ...first, isNoted: true }, second])
+      expect([statement, plain].map(({ text }) => text.includes('after_dead'))).toEqual([true, false])
+    },
+  )
 
   test('follow: the rows that go, and what each of them publishes', () => {
     const { name, values } = statementOf(batchOf('follow', two(followed)), rules)
@@ -77,13 +101,13 @@ describe('statementOf', () => {
     expect(text.includes('pg_notify')).toBe(isNotifying)
   })
 
-  test('snooze: until when, for each', () => {
+  test('snooze: until when and how many deliveries there were before, for each', () => {
     const statement = statementOf(batchOf('snooze', two(snoozed)), rules)
 
     expect(statement.name).toBe('snooze_messages')
     expect(jsonOf(statement)).toEqual([
-      { ...first, delayMs: 7.5 },
-      { ...second, delayMs: 7.5 },
+      { ...first, deliveriesBefore: 2, delayMs: 7.5 },
+      { ...second, deliveriesBefore: 2, delayMs: 7.5 },
     ])
   })
 

@@ -4,7 +4,7 @@ import { acked, arming, dead, followed } from '../../../../tests/support/settlem
 
 const taking = refusal('55P03')
 const refused = { kind: 'refused', error: taking }
-const over = { kind: 'over' }
+const over = { kind: 'over', landed: true }
 
 /** What is told of a message that is tried again by itself. */
 const postponedOf = (seq: string, delayMs: number) => ({

@@ -139,9 +139,9 @@ describe('what follows a message', () => {
 
     expect(summary()).toEqual(['1 2 3', '1 2', '1', '2', '3'].map((seqs) => `delete_with_follow_ons ${seqs}`))
     expect(written).toEqual({
-      1: { kind: 'over' },
+      1: { kind: 'over', landed: true },
       2: { kind: 'refused', error: badRow },
-      3: { kind: 'over' },
+      3: { kind: 'over', landed: true },
     })
     // Not the end of it: it is settled anew, as a failure.
     expect(told).toEqual([])
@@ -171,7 +171,7 @@ describe('what follows a message', () => {
       await sent[1]!.answer()
 
       expect(summary()).toEqual(Array(2).fill('delete_with_follow_ons 1 2'))
-      expect(written).toEqual({ 1: { kind: 'over' }, 2: { kind: 'over' } })
+      expect(written).toEqual({ 1: { kind: 'over', landed: true }, 2: { kind: 'over', landed: true } })
     },
   )
 
@@ -192,7 +192,7 @@ describe('what follows a message', () => {
     await settle([followed('1')])
     await sent[0]!.fail(cut)
 
-    expect(written).toEqual({ 1: { kind: 'over' } })
+    expect(written).toEqual({ 1: { kind: 'over', landed: false } })
     expect(told[1]).toMatchObject({ kind: 'settle_failed', write: 'follow', seq: '1', delayMs: null })
   })
 })
@@ -218,10 +218,10 @@ describe('what cannot be made a statement of', () => {
 
     expect(summary()).toEqual(['1 2', '4'].map((seqs) => `delete_with_follow_ons ${seqs}`))
     expect(written).toMatchObject({
-      1: { kind: 'over' },
-      2: { kind: 'over' },
+      1: { kind: 'over', landed: true },
+      2: { kind: 'over', landed: true },
       3: { kind: 'refused', error: tooLong },
-      4: { kind: 'over' },
+      4: { kind: 'over', landed: true },
     })
     expect([looks.includes(true), clock.asked]).toEqual([false, []])
   })

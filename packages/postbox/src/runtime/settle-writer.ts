@@ -45,7 +45,8 @@ export interface WriterDesk {
 
 type Batch = SettlementBatch<Pending>
 
-const over: Written = { kind: 'over' }
+const over: Written = { kind: 'over', landed: true }
+const lost: Written = { kind: 'over', landed: false }
 
 /**
  * Writes a batch, whatever it takes. A row that is to blame must not hold the others: it is found by halves, and becomes something else.
@@ -60,15 +61,10 @@ export function createWriter(parts: WriterParts, desk: WriterDesk) {
     if ('error' in statement) return writeRefused(batch, statement.error)
     let mayHaveLanded = false
     for (let failures = 1; ; failures++) {
+      let seqs: ReadonlySet<string>
       try {
         const rows = await send(parts, statement.value)
-        reports.written(
-          batch,
-          mayHaveLanded ? [...rows, ...(await landed(parts, batch))] : rows,
-          mayHaveLanded,
-        )
-        answered()
-        return tell(batch, over)
+        seqs = seqsOf(mayHaveLanded ? [...rows, ...(await landed(parts, batch))] : rows)
       } catch (error) {
         if (isRefused(error, writingOf(batch, parts))) return await writeRefused(batch, error)
         mayHaveLanded ||= isOutcomeUnknown(error)
@@ -77,7 +73,11 @@ export function createWriter(parts: WriterParts, desk: WriterDesk) {
         const delayMs = Math.round(reconnectDelayMs(failures, Math.random()))
         reports.failing(batch, error, delayMs)
         await parts.clock.sleep(delayMs, parts.giveUp)
+        continue
       }
+      reports.written(batch, seqs, mayHaveLanded)
+      answered()
+      return tellWritten(batch, seqs)
     }
   }
   const writeRefused = async (batch: Batch, error: unknown): Promise<void> => {
@@ -113,7 +113,7 @@ export function createWriter(parts: WriterParts, desk: WriterDesk) {
   }
   const giveUp = (batch: Batch, error: unknown): void => {
     reports.unwritable(batch, error)
-    tell(batch, over)
+    tell(batch, lost)
   }
   return write
 }
@@ -129,7 +129,7 @@ async function send({ lane, failpoint }: WriterParts, statement: Statement<Rows[
 
 /** What an earlier try has buried, though its answer was lost: an alert depends on it. Where we cannot see it, it may have landed. */
 async function landed({ lane, names, deadLetters }: WriterParts, { kind, entries }: Batch): Promise<Rows> {
-  const isKept = kind === 'quarantine' || (kind === 'bury' && deadLetters !== 'discard')
+  const isKept = kind === 'quarantine' || kind === 'park' || (kind === 'bury' && deadLetters !== 'discard')
   if (!isKept) return []
   const place = kind === 'bury' && deadLetters === 'table' ? 'moved' : 'quarantined'
   const leases = entries.map(({ settlement: { lease } }) => lease)
@@ -138,7 +138,11 @@ async function landed({ lane, names, deadLetters }: WriterParts, { kind, entries
 
 /** Whether nothing else may become of it: there is no other place for it, and its handler must not be run again. */
 function mustLand({ kind }: Batch, { deadLetters, delivered }: StorageModes): boolean {
-  return (kind === 'bury' && deadLetters === 'in-place') || (kind === 'delete' && delivered === 'table')
+  return (
+    kind === 'park' ||
+    (kind === 'bury' && deadLetters === 'in-place') ||
+    (kind === 'delete' && delivered === 'table')
+  )
 }
 
 function attempt<T>(work: () => T): { readonly value: T } | { readonly error: unknown } {
@@ -152,6 +156,16 @@ function attempt<T>(work: () => T): { readonly value: T } | { readonly error: un
 /** As soon as its own statement is through, or a row that is gone would be renewed. */
 function tell({ entries }: Batch, written: Written): void {
   for (const entry of entries) entry.done(written)
+}
+
+function seqsOf(rows: Rows): ReadonlySet<string> {
+  const seqs = new Set<string>()
+  for (const { seq } of rows) seqs.add(seq)
+  return seqs
+}
+
+function tellWritten({ entries }: Batch, seqs: ReadonlySet<string>): void {
+  for (const entry of entries) entry.done(seqs.has(entry.settlement.lease.seq) ? over : lost)
 }
 
 function writingOf({ kind, isNamed }: Batch, { deadLetters, delivered }: StorageModes): Writing {

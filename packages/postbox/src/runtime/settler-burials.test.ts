@@ -243,7 +243,7 @@ describe('a quarantine', () => {
     await sent[3]!.fail(badRow)
 
     expect(told.slice(before)).toEqual([{ ...failedOf('1', null, badRow), write: 'quarantine' }])
-    expect([ended, written['1'], settler.settled.dead]).toEqual([['1'], { kind: 'over' }, 0])
+    expect([ended, written['1'], settler.settled.dead]).toEqual([['1'], { kind: 'over', landed: false }, 0])
     expect([sent.length, looks.includes(true)]).toEqual([4, false])
   })
 

@@ -54,7 +54,7 @@ describe('an acknowledgement where delivered messages are kept', () => {
     await sent[1]!.answer()
 
     expect(summary()).toEqual(Array(2).fill('delete_with_follow_ons 1'))
-    expect([isStuck, written['1']]).toEqual([true, { kind: 'over' }])
+    expect([isStuck, written['1']]).toEqual([true, { kind: 'over', landed: true }])
   })
 
   test('that is refused for one row keeps its lease, is tried ever later, and does not hold its neighbours', async () => {

@@ -110,7 +110,7 @@ describe('settle', () => {
       await settle(many(kind, '1', '2'))
       await sent[0]!.answer(['2'])
 
-      expect(written).toEqual({ 1: { kind: 'over' }, 2: { kind: 'over' } })
+      expect(written).toEqual({ 1: { kind: 'over', landed: false }, 2: { kind: 'over', landed: true } })
     },
   )
 })
@@ -279,7 +279,7 @@ describe('giving up', () => {
 
     expect([before, left, sent.length]).toEqual([[], 0, 3])
     expect(ended.toSorted()).toEqual(['1', '2', '3'])
-    expect(Object.values(written)).toEqual(Array(3).fill({ kind: 'over' }))
+    expect(Object.values(written)).toEqual(Array(3).fill({ kind: 'over', landed: false }))
     const over = { kind: 'settle_failed', messages: 1, error: cut, delayMs: null }
     expect(told.slice(2)).toEqual([
       { ...over, ...placeOf('1'), write: 'delete' },

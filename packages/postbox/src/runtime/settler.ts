@@ -4,14 +4,14 @@ import type { Teller } from '../core/events.ts'
 import type { Settlement } from '../core/settlement.ts'
 import { createReports, type Reports, type Settled } from './settle-reports.ts'
 import { createWriter, type WriterParts } from './settle-writer.ts'
-import type { Pending, Settling, Written } from './settling.ts'
+import type { Pending, Settling } from './settling.ts'
 
 export interface Settler {
   /**
-   * Resolves when what became of a delivery is written, or has been given up; never rejects. One flush at a time: what comes while one is
+   * Tells `done` when what became of a delivery is written, or has been given up. One flush at a time: what comes while one is
    * under way is written by the next, together. So at low load nothing waits, and under load batches form by themselves.
    */
-  settle(settlement: Settlement, how: Settling): Promise<Written>
+  settle(settlement: Settlement, how: Settling, done: Pending['done']): void
   /** One whose lease was lost before it could be settled: nothing is written for it. */
   countLost(): void
   /** One that a transaction of its handler's has ended: it is only told of. */
@@ -84,8 +84,8 @@ export function createSettler(parts: SettlerParts): Settler {
     isFlushing = false
   }
   return {
-    settle: (settlement, { maxBatch, durationMs }) =>
-      new Promise((done) => enqueue({ settlement, maxBatch, durationMs, refusals: 0, done })),
+    settle: (settlement, { maxBatch, durationMs, isLink = false }, done) =>
+      enqueue({ settlement, maxBatch, durationMs, isLink, refusals: 0, done }),
     countLost: reports.countLost,
     transacted: reports.transacted,
     get waiting() {

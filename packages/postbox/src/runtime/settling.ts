@@ -6,10 +6,14 @@ export interface Settling {
   readonly maxBatch: number
   /** How long its handler ran; null: it did not. */
   readonly durationMs: number | null
+  /** Another of its key waits for it here. @default false */
+  readonly isLink?: boolean | undefined
 }
 
 /** `refused`: the follow-on messages cannot be inserted, so the message was not deleted either, and must become something else. */
-export type Written = { readonly kind: 'over' } | { readonly kind: 'refused'; readonly error: unknown }
+export type Written =
+  | { readonly kind: 'over'; readonly landed: boolean }
+  | { readonly kind: 'refused'; readonly error: unknown }
 
 /** A settlement on its way into the table. */
 export interface Pending extends Entry, Settling {

@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import type { LazyController } from './lazy-controller.ts'
 import { createSignals } from './signals.ts'
 
 /** A delivery that runs until it is told to end. */
-function delivery(): { readonly work: (controller: AbortController) => Promise<AbortSignal>; end(): void } {
+function delivery(): { readonly work: (controller: LazyController) => Promise<AbortSignal>; end(): void } {
   let end = (): void => {}
   const ended = new Promise<void>((resolve) => {
     end = resolve
@@ -61,7 +62,7 @@ describe('createSignals', () => {
     const abandon = new AbortController()
     const signals = createSignals(abandon.signal)
     const given: AbortSignal[] = []
-    const work = async ({ signal }: AbortController): Promise<void> => {
+    const work = async ({ signal }: LazyController): Promise<void> => {
       given.push(signal)
       if (end === 'failed') throw new Error('failed')
     }

@@ -1,6 +1,11 @@
+import { LazyController } from './lazy-controller.ts'
+
 /** Gives each delivery a signal of its own. */
 export interface Signals {
-  during<T>(work: (controller: AbortController) => Promise<T>): Promise<T>
+  /** For a delivery that begins. It is aborted with all others, until it has ended. */
+  begin(): LazyController
+  end(controller: LazyController): void
+  during<T>(work: (controller: LazyController) => Promise<T>): Promise<T>
 }
 
 /**
@@ -8,7 +13,7 @@ export interface Signals {
  * signal makes Node warn of a leak. So: one listener here, and a set of those that run.
  */
 export function createSignals(abandon: AbortSignal): Signals {
-  const running = new Set<AbortController>()
+  const running = new Set<LazyController>()
   abandon.addEventListener(
     'abort',
     () => {
@@ -16,15 +21,22 @@ export function createSignals(abandon: AbortSignal): Signals {
     },
     { once: true },
   )
+  const begin = (): LazyController => {
+    const controller = new LazyController()
+    if (abandon.aborted) controller.abort(abandon.reason)
+    running.add(controller)
+    return controller
+  }
+  const end = (controller: LazyController): void => void running.delete(controller)
   return {
+    begin,
+    end,
     async during(work) {
-      const controller = new AbortController()
-      if (abandon.aborted) controller.abort(abandon.reason)
-      running.add(controller)
+      const controller = begin()
       try {
         return await work(controller)
       } finally {
-        running.delete(controller)
+        end(controller)
       }
     },
   }

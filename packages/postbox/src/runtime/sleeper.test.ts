@@ -28,6 +28,30 @@ describe('createSleeper', () => {
     expect(await sleeping).toBe(false)
   })
 
+  test('sleeps what is left when the clock wakes it a little early', async () => {
+    const { clock, sleeper } = sleeperOf()
+    // Node's timers count whole milliseconds, from one that had begun.
+    const early = {
+      now: clock.now,
+      sleep: (ms: number, signal: AbortSignal) => clock.sleep(ms - 0.75, signal),
+    }
+    const sleeping = createSleeper(early).sleepUntil(100)
+    clock.advance(99.25)
+    await Promise.resolve()
+    await Promise.resolve()
+    const asked = [...clock.asked]
+    clock.advance(0.75)
+
+    expect([asked, await sleeping, sleeper.wakesAt]).toEqual([[99.25, 0.25], false, null])
+  })
+
+  test('believes a clock that ends the sleep for good', async () => {
+    const { clock } = sleeperOf()
+    const hasty = { now: clock.now, sleep: () => Promise.resolve() }
+
+    expect(await createSleeper(hasty).sleepUntil(100)).toBe(false)
+  })
+
   test('ends at once when it is woken, and says so', async () => {
     const { clock, sleeper } = sleeperOf()
     const sleeping = sleeper.sleepUntil(100)
@@ -46,6 +70,16 @@ describe('createSleeper', () => {
     await sleeping
 
     expect([before, during, sleeper.wakesAt]).toEqual([null, 100, null])
+  })
+
+  test('is awake as soon as it is woken, and need not be woken again', async () => {
+    const { clock, sleeper } = sleeperOf()
+    const sleeping = sleeper.sleepUntil(100)
+    sleeper.wake()
+    const woken = sleeper.wakesAt
+    sleeper.wake()
+
+    expect([woken, await sleeping, sleeper.wakesAt, clock.left]).toEqual([null, true, null, []])
   })
 
   test('a wake-up while nobody sleeps does not shorten the next sleep', async () => {

@@ -1,4 +1,4 @@
-import type { BodyRules } from '../core/body.ts'
+import type { BodyRules } from '../core/body-rules.ts'
 import type { BatchHandler, Handler } from '../core/handler.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
 

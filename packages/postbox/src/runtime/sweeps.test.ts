@@ -8,9 +8,9 @@ function sweepsOf(sweepMs: number) {
   clock.advance(50_000)
   const last = { sweepMs }
   const sweeps = createSweeps(clock, last)
-  const sweepOnce = (isComplete = true): void => {
+  const sweepOnce = (found: Parameters<typeof sweeps.end>[0] = []): boolean => {
     sweeps.begin()
-    sweeps.end(isComplete)
+    return sweeps.end(found)
   }
   return { clock, sweeps, last, sweepOnce }
 }
@@ -55,7 +55,7 @@ describe('createSweeps', () => {
     sweeps.begin()
     clock.advance(300)
     last.sweepMs = 300
-    sweeps.end(true)
+    sweeps.end([])
     sweeps.owe()
 
     expect(sweeps.allowedAt()).toBe(50_000 + 300 + 20 * 300)
@@ -86,15 +86,68 @@ describe('createSweeps', () => {
     sweeps.begin()
     const during = sweeps.isOwed
     sweeps.owe()
-    sweeps.end(true)
+    sweeps.end([])
 
     expect([during, sweeps.isOwed]).toEqual([false, true])
   })
 
   test('one that came back full is still owed: it has not seen everything', () => {
     const { sweeps, sweepOnce } = sweepsOf(0)
-    sweepOnce(false)
+    sweepOnce([
+      { queue: 'mails', isFull: true },
+      { queue: 'bills', isFull: false },
+    ])
 
     expect(sweeps.isOwed).toBe(true)
+  })
+
+  test('one that failed is still owed: it has seen nothing', () => {
+    const { sweeps, sweepOnce } = sweepsOf(0)
+
+    expect([sweepOnce(null), sweeps.isOwed]).toEqual([false, true])
+  })
+})
+
+describe('rounds of several queues', () => {
+  /** Those that are named are over with this sweep. */
+  const sweptOf = (...over: readonly string[]) =>
+    ['orders', 'bills'].map((queue) => {
+      const round = { isOver: over.includes(queue), isEmpty: false }
+      return { queue, isFull: false, round }
+    })
+
+  test('are owed until each has ended once, not until all end with the same sweep', () => {
+    const { sweeps, sweepOnce } = sweepsOf(0)
+    const owed = [sweptOf('orders'), sweptOf(), sweptOf('bills')].map((found) => {
+      const isComplete = sweepOnce(found)
+      return [isComplete, sweeps.isOwed]
+    })
+
+    expect(owed).toEqual([
+      [false, true],
+      [false, true],
+      [true, false],
+    ])
+  })
+
+  test('are owed anew after all have ended: each has to end again', () => {
+    const { sweepOnce } = sweepsOf(0)
+    sweepOnce(sweptOf('orders', 'bills'))
+
+    expect([sweepOnce(sweptOf('bills')), sweepOnce(sweptOf()), sweepOnce(sweptOf('orders'))]).toEqual([
+      false,
+      false,
+      true,
+    ])
+  })
+
+  test('that ended before new ones begin do not count, and neither do those of a sweep that was under way by then', () => {
+    const { sweeps, sweepOnce } = sweepsOf(0)
+    sweepOnce(sweptOf('orders'))
+    sweeps.begin()
+    sweeps.beginRound()
+    sweeps.end(sweptOf('orders'))
+
+    expect([sweepOnce(sweptOf('bills')), sweepOnce(sweptOf('orders'))]).toEqual([false, true])
   })
 })

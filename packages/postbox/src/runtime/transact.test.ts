@@ -13,8 +13,10 @@ const lost = Object.assign(new Error('connection lost'), { code: '08006' })
 const reason = new Error('told to give up')
 
 interface Given {
-  /** What becomes of the COMMIT. */
+  /** What becomes of the COMMIT, and of the ROLLBACK. */
   commit?(): Promise<void>
+  rollback?(): Promise<void>
+  work?(signal: AbortSignal): Promise<string>
   /** What a statement inside the transaction is answered with. */
   answer?(statement: Statement<unknown>): Promise<readonly unknown[]>
   reach?(name: FailpointName): Promise<void>
@@ -24,7 +26,8 @@ interface Given {
 
 /** A transaction on a client that does as it is told, and what became of it. */
 function transacting(given: Given) {
-  const { commit = async () => {}, answer, reach = async () => {}, status = 'aborted' } = given
+  const { commit = async () => {}, rollback = async () => {}, work = async () => 'its value' } = given
+  const { answer, reach = async () => {}, status = 'aborted' } = given
   const clock = fakeClock()
   const [abort, giveUp] = [new AbortController(), new AbortController()]
   const ends: string[] = []
@@ -38,7 +41,7 @@ function transacting(given: Given) {
     isSealed: false,
   }
   const committed = transact(
-    { members: [member], signal: abort.signal, work: () => 'its value' },
+    { members: [member], signal: abort.signal, work: () => work(abort.signal) },
     {
       clock,
       giveUp: giveUp.signal,
@@ -60,6 +63,7 @@ function transacting(given: Given) {
             ends.push('committed')
             return value
           } catch (error) {
+            await rollback()
             ends.push('rolled back')
             throw error
           }
@@ -99,6 +103,30 @@ describe('a transaction of a handler', () => {
       expect(member).toMatchObject({ isSealed: false, held: { isFenced: false } })
     },
   )
+
+  test('that the client has begun to end gets no statement of ours any more: its connection may be anybody’s by then', async () => {
+    const sent: string[] = []
+    const { committed, abort, clock } = transacting({
+      async answer({ name }) {
+        sent.push(name)
+        return [{ seq: '1', xid: '7', pid: '9' }]
+      },
+      work: (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(reason))),
+      rollback: async () => {
+        sent.push('rollback')
+        for (let pause = 0; pause < 3; pause++) {
+          await idle()
+          clock.advance(20)
+        }
+        await idle()
+      },
+    })
+    await idle()
+    abort.abort(reason)
+
+    await expect(committed).rejects.toBe(reason)
+    expect(sent).toEqual(['fence_transaction', 'rollback'])
+  })
 
   test('that is told to give up while it commits goes on', async () => {
     const { committed, abort } = transacting({

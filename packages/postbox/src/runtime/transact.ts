@@ -149,9 +149,11 @@ async function end<T>(
   const published = entries.map(({ settlement }) => settlement.followOns.length)
   const kind = published.some((count) => count > 0) ? 'follow' : 'delete'
   assertAll(members, await executor.run(statementOf({ kind, isNamed: false, entries }, rules)))
-  // A timer that is armed makes the transaction impatient: what COMMIT waits for is the application's.
-  const isArming = drafts.flat().some((draft) => draft !== null && draft.timerId !== null)
-  if (isArming && progress.fenced !== null) await executor.run(restorePatience(progress.fenced.patience))
+  // A timer that is armed, or a message in the order of its key, makes the transaction impatient: what COMMIT waits for is the application's.
+  const isImpatient = drafts
+    .flat()
+    .some((draft) => draft !== null && (draft.timerId !== null || draft.isOrdered))
+  if (isImpatient && progress.fenced !== null) await executor.run(restorePatience(progress.fenced.patience))
   return published
 }
 

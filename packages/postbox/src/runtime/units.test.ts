@@ -37,7 +37,7 @@ describe('messages one by one', () => {
       clock,
       () => {},
     )
-    units.add([...leasesUpTo(2), leaseOf({ seq: '3', attempt: 4, deliveries: 9 })])
+    units.add([...leasesUpTo(2), leaseOf({ seq: '3', attempt: 4, deliveries: 4 })])
     units.add([leaseOf({ seq: '4' })])
     const waiting = units.waiting
     const came = Array.from({ length: 5 }, () => seqsOf(units.next()))
@@ -150,11 +150,8 @@ describe('batches', () => {
     expect([clock.asked, next()]).toEqual([[], null])
   })
 
-  test.each<[string, Partial<Held['lease']>]>([
-    ['that failed before', { attempt: 2, deliveries: 2 }],
-    ['whose process died', { attempt: 1, deliveries: 2 }],
-    ['that failed, and then its process died', { attempt: 2, deliveries: 3 }],
-  ])('a message %s comes alone, before the others, and does not fill a batch', (_, past) => {
+  test('a message that failed before comes alone, before the others, and does not fill a batch', () => {
+    const past = { attempt: 2, deliveries: 2 }
     const { units, clock, next } = unitsOf()
     units.add([...seqs(1, 2), leaseOf({ seq: '7', ...past }), leaseOf({ seq: '8', ...past })])
     const waiting = units.waiting
@@ -179,5 +176,86 @@ describe('batches', () => {
     await pass(50)
 
     expect([back, left, counts.ready, units.waiting, next()]).toEqual(['7 1 2', [], 0, 0, null])
+  })
+})
+
+describe('what is of one queue', () => {
+  const mixed = (): Held[] => [
+    leaseOf({ seq: '1' }),
+    leaseOf({ seq: '2', queue: 'mails' }),
+    leaseOf({ seq: '3', attempt: 2, queue: 'mails' }),
+    leaseOf({ seq: '4', attempt: 2 }),
+    leaseOf({ seq: '5' }),
+  ]
+
+  test('is taken out, and the others stay in their order', () => {
+    const singles = createUnits(
+      each(() => {}),
+      fakeClock(),
+      () => {},
+    )
+    singles.add(mixed())
+
+    expect(seqsOf(singles.remove('orders'))).toBe('1 4 5')
+    expect(singles.remove('orders')).toEqual([])
+    expect(singles.waiting).toBe(2)
+    expect([seqsOf(singles.next()), seqsOf(singles.next())]).toEqual(['2', '3'])
+  })
+
+  test('is taken out of a batch that waits, suspects included; the others wait on', async () => {
+    const { units, next, pass, counts } = unitsOf({ size: 9 })
+    units.add(mixed())
+
+    expect(seqsOf(units.remove('mails'))).toBe('3 2')
+    expect([units.waiting, next()]).toEqual([3, '4'])
+    await pass(50)
+    expect([counts.ready, next()]).toEqual([1, '1 5'])
+  })
+
+  test('when nothing is left the waiting ends, and that of the next begins anew', async () => {
+    const { units, clock, counts, next, pass } = unitsOf()
+    units.add(seqs(1, 2))
+    await pass(40)
+
+    units.remove('orders')
+    expect(clock.left).toEqual([])
+    units.add(seqs(3))
+    await pass(40)
+    expect([counts.ready, next()]).toEqual([0, null])
+    await pass(10)
+    expect([counts.ready, next()]).toEqual([1, '3'])
+  })
+})
+
+describe.each([
+  ['one by one', each(() => {})],
+  ['in batches', batch(() => {}, 2, 50)],
+])('suspects, where messages come %s,', (_, run) => {
+  const suspect = (seq: number, silent: number, attempt = 1): Held =>
+    leaseOf({ seq: `${seq}`, attempt, deliveries: attempt + silent })
+  const open = () => createUnits(run, fakeClock(), () => {})
+
+  test('wait apart, come one at a time, and those with the fewest deliveries without an outcome first', () => {
+    const units = open()
+    units.add([suspect(1, 3), ...seqs(2), suspect(3, 1), suspect(4, 1, 5)])
+    units.add([suspect(5, 2), ...seqs(6)])
+    const before = [units.waiting, units.hasSuspects]
+    const came = Array.from({ length: 5 }, () => units.nextSuspect()?.lease.seq)
+
+    expect([before, came]).toEqual([
+      [6, true],
+      ['3', '4', '5', '1', undefined],
+    ])
+    expect([units.waiting, units.hasSuspects, units.next()?.[0]?.lease.seq]).toEqual([2, false, '2'])
+  })
+
+  test('are not among the others, and are given back with them', () => {
+    const units = open()
+    units.add([suspect(1, 1)])
+    const others = units.next()
+    units.add(seqs(2))
+
+    expect([others, seqsOf(units.close())]).toEqual([null, '1 2'])
+    expect([units.waiting, units.hasSuspects, units.nextSuspect()]).toEqual([0, false, null])
   })
 })

@@ -4,22 +4,31 @@ import { describerOf } from '../core/describe-error.ts'
 import type { Teller } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
 import { type Middleware, skinsOf } from '../core/middleware.ts'
+import { isOrdered, type QueueMap } from '../core/queues.ts'
 import type { StorageModes } from '../core/storage-modes.ts'
 import type { SubscribeSettings } from '../core/subscribe-options.ts'
 import type { Names } from '../sql/names.ts'
+import { pauseFrom } from '../sql/pause-state.ts'
+import { readPauses } from '../sql/read-pauses.ts'
+import { tellQueues } from '../sql/tell-queues.ts'
 import { heardWake } from '../sql/wake.ts'
-import { createClaimer } from './claimer.ts'
+import { createAlarms } from './alarms.ts'
+import { createClaimers } from './claimers.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ContextTools } from './context.ts'
+import { countSuspect } from './count-suspect.ts'
 import type { DeliveryTools } from './deliver.ts'
 import { createDispatcher, type Dispatcher } from './dispatcher.ts'
 import { createEngine, type Engine } from './engine.ts'
 import { type ExtendParts, extendNow } from './extend-lease.ts'
 import type { Failpoint } from './failpoint.ts'
+import { createGate, type Gate } from './gate.ts'
 import { createHand, type Hand } from './hand.ts'
+import type { Held } from './held.ts'
 import { createLane, type Lane } from './lane.ts'
 import { keepLeases } from './lease-keeper.ts'
 import { keepListening, type Listener } from './listener.ts'
+import type { ToldPause } from './pauses.ts'
 import { createSettler, type Settler } from './settler.ts'
 import { createSignals } from './signals.ts'
 import { createSleeper } from './sleeper.ts'
@@ -34,6 +43,8 @@ export interface WorksParts extends StorageModes {
   readonly listenDatabase: Database
   readonly names: Names
   readonly wake: 'quiet' | 'always' | 'poll'
+  /** What each queue is; null: any name will do. */
+  readonly queues: QueueMap | null
   /** Claims nothing of a newer one; null: whatever there is. */
   readonly generation: number | null
   readonly describeError: ((error: unknown) => string | null) | undefined
@@ -81,10 +92,15 @@ export interface Works {
   /** null: it polls. */
   readonly listener: Listener | null
   serve(subscription: Subscription): void
-  /** Slots for a subscription, whose messages come from elsewhere than the engine: from the test kit. */
+  /**
+   * Slots for a subscription, whose messages come from elsewhere than the engine: from the test kit. With a gate of their own: what a suspect
+   * publishes there is delivered before its handler goes on.
+   */
   dispatcher(subscription: Subscription): Dispatcher
   /** Keeps leases; resolves when that is no longer needed. */
   keep(): Promise<void>
+  /** Tells others of what was left to them at the end. */
+  takeLeave(): Promise<void>
 }
 
 export const statementTimeoutMs = 10_000
@@ -127,15 +143,19 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
     putBack: (queue, delayMs) => engine.putBack(queue, delayMs),
     emptied: () => engine.emptied(),
   })
-  const engine: Engine = createEngine({ ...shared, claimer: createClaimer(shared), waker, settler, hand })
+  const askPauses = (queues: readonly string[]) => readPausesOn(lane, parts, queues)
+  const claimer = createClaimers(shared)
+  const engine: Engine = createEngine({ ...shared, claimer, waker, settler, hand, askPauses })
   const signals = createSignals(phases.abandon)
   const keeperSleeper = createSleeper(clock)
   const tools = toolsOf(parts, { ...writing, ...timeout, open: parts.open, rules: writing })
-  const slots = { tools, signals, failpoint, roomMade: engine.roomMade }
-  const dispatcher = (subscription: Subscription): Dispatcher => {
+  const count = (suspect: Held): Promise<boolean> => countSuspect(shared, suspect)
+  const slots = { tools, signals, failpoint, count, roomMade: engine.roomMade, keySettled: engine.keySettled }
+  const gate = createGate(clock, phases.halt)
+  const dispatcher = (subscription: Subscription, own: Gate): Dispatcher => {
     served.add(subscription.settings)
     keeperSleeper.wake()
-    return createDispatcher(subscription, { ...slots, desk: hand.desk(subscription) })
+    return createDispatcher(subscription, { ...slots, gate: own, desk: hand.desk(subscription) })
   }
   return {
     clock,
@@ -145,9 +165,12 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
     lane,
     listener,
     serve(subscription) {
-      engine.add(dispatcher(subscription))
+      engine.add(dispatcher(subscription, gate))
     },
-    dispatcher,
+    dispatcher: (subscription) => dispatcher(subscription, createGate(clock, phases.halt)),
+    async takeLeave() {
+      if (engine.left.size > 0) await lane.run(tellQueues(names, [...engine.left])).catch(() => {})
+    },
     keep: () =>
       keepLeases(
         { ...shared, held: hand.held, sleeper: keeperSleeper, shortestLeaseMs: () => shortestLease(served) },
@@ -163,6 +186,7 @@ function toolsOf(
 ): DeliveryTools {
   return {
     clock: transacting.clock,
+    alarms: createAlarms(transacting.clock),
     teller,
     log,
     draft,
@@ -170,6 +194,16 @@ function toolsOf(
     extend: (helds) => extendNow(transacting, helds),
     transact: (transaction) => transact(transaction, transacting),
   }
+}
+
+async function readPausesOn(
+  lane: Lane,
+  { names, queues: map }: WorksParts,
+  queues: readonly string[],
+): Promise<readonly ToldPause[]> {
+  const unordered = queues.filter((queue) => !isOrdered(map, queue))
+  const rows = await lane.run(readPauses(names, queues, unordered))
+  return rows.map(({ queue, pause }) => ({ queue, pause: pauseFrom(pause) }))
 }
 
 function shortestLease(served: ReadonlySet<SubscribeSettings>): number {

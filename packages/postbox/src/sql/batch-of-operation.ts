@@ -42,7 +42,7 @@ export function choosing(
     from ${names.messages}
    where seq = any(array(select seq from chosen where place = 'quarantined'))
      and failed_at is not null
-     and failed_at <= ${oldest.upTo}
+     and failed_at <= ${oldest.upTo}${stretch.sparesParked ? '\n     and parked_at is null' : ''}
      for update skip locked
 )`
 }

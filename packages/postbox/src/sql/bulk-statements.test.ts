@@ -2,12 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { discardDeadLetter } from './discard-dead-letter.ts'
 import { discardDeadLetters } from './discard-dead-letters.ts'
 import { forgetOperation } from './forget-operation.ts'
+import { listKeys } from './list-keys.ts'
 import { listOperations } from './list-operations.ts'
 import { lockOperation } from './lock-operation.ts'
 import { resolveNames } from './names.ts'
 import { purgeDeadLetters } from './purge-dead-letters.ts'
+import { replayDeadLetter } from './replay-dead-letter.ts'
 import { type ReplayBatch, replayDeadLetters } from './replay-dead-letters.ts'
+import { resumeKey } from './resume-key.ts'
 import { sampleDeadLetters } from './sample-dead-letters.ts'
+import { skipKey } from './skip-key.ts'
 import { startOperation } from './start-operation.ts'
 import type { Statement } from './statement.ts'
 import { surveyDeadLetters } from './survey-dead-letters.ts'
@@ -33,7 +37,16 @@ const statements: readonly Statement<unknown>[] = [
   replayDeadLetters(names, batch),
   replayDeadLetters(names, { ...batch, settings: { ...batch.settings, perSecond: null } }),
   discardDeadLetters(names, batch),
-  discardDeadLetter(names, { id, by: hostile, operation: id }),
+  discardDeadLetter(names, { id, by: hostile, operation: id, wake: 'quiet' }),
+  discardDeadLetters(names, { ...batch, stretch: { ...batch.stretch, sparesParked: true } }),
+  resumeKey(names, { queue: hostile, key: hostile, by: hostile, historyLimit: 20, wake: 'quiet' }),
+  skipKey(names, { queue: hostile, key: hostile, by: hostile, operation: id, wake: 'quiet' }),
+  listKeys(names, { queue: hostile, state: null, limit: 5, after: null }),
+  listKeys(names, { queue: hostile, state: 'parked', limit: 5, after: { state: 'parked', key: hostile } }),
+  listKeys(names, {
+    ...{ queue: hostile, state: 'retrying', limit: 5 },
+    after: { state: 'retrying', dueMicros: '7', seq: '8' },
+  }),
   surveyDeadLetters(names, { query, bound: 5 }),
   sampleDeadLetters(names, { query, limit: 5 }),
   purgeDeadLetters(names, { place: 'moved', olderThanMs: 1, limit: 2 }),
@@ -99,4 +112,13 @@ describe('the stretch of a batch', () => {
   ])('by %s', (_, stretch, bounds) => {
     expect(boundsOf(stretch).values.slice(0, -2)).toEqual(bounds)
   })
+})
+
+test('a replay has the lock of a key before the sequence is asked: what it inserts is made of what the lock gives', () => {
+  const replay = { id, by: 'me', generation: null, delayMs: 0, historyLimit: 20, wake: 'quiet' } as const
+  for (const { text } of [replayDeadLetter(names, replay), replayDeadLetters(names, batch)]) {
+    expect(text).toMatch(/from replayed, ordered\s+where/)
+    expect(text.indexOf('ordered as materialized')).toBeLessThan(text.indexOf('insert into'))
+    expect(text).toContain("(select queue, key from replayed where lands = 'behind_key' and due is null)")
+  }
 })

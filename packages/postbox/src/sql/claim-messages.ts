@@ -1,4 +1,6 @@
 import type { Names } from './names.ts'
+import { isInOrder, pauseText } from './pause-state.ts'
+import { plannedAnew } from './planned-anew.ts'
 import type { Statement } from './statement.ts'
 
 export interface ClaimInput {
@@ -11,6 +13,27 @@ export interface ClaimInput {
 
 /** So many scheduled messages are looked through for one that is not too new: a claim must not read a whole lane of them. */
 export const scheduledLooks = 100
+
+/** The seq of a suspect (row `m`): a delivery of it ended without an outcome, since each that failed counts as an attempt. Null: it is none. */
+export const suspectSeq = 'case when m.deliveries > m.attempts then m.seq end'
+
+/** What a claim tells of a message `c`, in the order of MessageRow. One that was for later when its queue gave its order up never joined its key, and has it all the same. */
+export const messageColumns = `       c.id::text,
+       c.seq::text,
+       coalesce(c.key, c.later_key),
+       c.fired_timer_id,
+       encode(c.body, 'base64'),
+       c.headers::text,
+       c.attempts::text,
+       c.deliveries::text,
+       c.suspect::text,
+       (extract(epoch from c.created_at) * 1000)::text,
+       (extract(epoch from c.first_attempt_at) * 1000)::text,
+       c.generation::text,
+       (extract(epoch from c.due_at) * 1000)::text`
+
+/** The deliveries of a row `m` that is claimed. */
+const countedByClaim = 'm.deliveries + case when m.deliveries > m.attempts then 0 else 1 end'
 
 /** What to take of one queue, and from where. */
 export interface ClaimedQueue {
@@ -46,6 +69,8 @@ export interface QueueRow {
   readonly lowest: string | null
   /** The database's clock, in milliseconds since 1970. */
   readonly now: string
+  /** How it stands with the queue, see `pauseFrom`: of one that is paused nothing is claimed, and nothing is due. */
+  readonly pause: string | null
 }
 
 export interface MessageRow {
@@ -59,7 +84,10 @@ export interface MessageRow {
   readonly body: string
   readonly headers: string | null
   readonly attempts: string
+  /** As they are stored now: of a suspect, without this one. */
   readonly deliveries: string
+  /** 'true': an earlier delivery ended without an outcome. This one is not counted yet: see `countDelivery`. */
+  readonly suspect: string
   readonly created: string
   /** When its first run failed, in milliseconds since 1970; null: none has. */
   readonly first: string | null
@@ -71,8 +99,10 @@ export interface MessageRow {
 /**
  * Takes rows of any number of queues with one statement: nobody else may settle them until their lease ends. What was promised for a
  * time (the due lane) goes before what is fresh; rows that others are claiming are stepped over; a lease that has ended counts as none.
- * Deliveries are counted here, by the claim itself: a message that kills its process must still use one up. A timer gives its name up, so
- * that anybody may arm the next one while it runs, its own handler included (docs/decisions/0019).
+ * Deliveries are counted here, by the claim itself: a message that kills its process must still use one up. But not those of a *suspect*,
+ * whose last delivery ended without an outcome: it is counted when it is run, alone, so that nobody is blamed for what a neighbour does
+ * (docs/decisions/0036). A timer gives its name up, so that anybody may arm the next one while it runs, its own handler included
+ * (docs/decisions/0019).
  *
  * - Fresh rows are found by a row comparison, which only the index (queue, seq) can serve: with `queue = …` the planner may walk the
  *   primary key through other queues' rows (393 ms against 0.7, for 500 rows behind a million). Due rows by equality: below
@@ -82,9 +112,12 @@ export interface MessageRow {
  *   whole (all of 100,000 rows, for a claim of 100).
  * - Each lane has a limit of its own that the planner can see, around the one it cannot (`room`): without it the cost is that of a tenth of the
  *   table, and the statement is compiled (jit) for 130 ms.
+ * - What was a suspect is told by `picked`: what a row was before the update, the update cannot return below PostgreSQL 18.
  * - No index names a lease column, so the update stays on its page (HOT), but for a timer's. By ctid: no second look-up.
  * - With a `generation`, newer rows are passed over in both lanes, and do not count as `lowest`: the floor of the sweeps passes them, too (100,000
  *   of them: 1 sweep in 10 reads them, not each). Without, the text has no word of it (docs/decisions/0033).
+ * - What is paused is asked of the queues here, and nowhere else: a pause binds every claim that begins after its commit (docs/decisions/0035). Its room is none.
+ * - The same of a queue that somebody has written down as one in the order of its keys: whoever sends this has it without, and would break the order.
  * - A lost claim costs a lease, so it need not wait for the disk: synchronous_commit is off for this statement's transaction.
  *
  * Everything comes back as text, messages in physical order.
@@ -92,25 +125,29 @@ export interface MessageRow {
 export function claimMessages(names: Names, input: ClaimInput): Statement<ClaimRow, ClaimInput> {
   const { token, queues, generation = null } = input
   const isOurs = generation === null ? '' : 'and (m.generation is null or m.generation <= $5::bigint)'
-  return {
-    name: 'claim_messages',
-    text: `
+  const begin = `
 with quick as materialized (
-  select set_config('synchronous_commit', 'off', true)
+  select set_config('synchronous_commit', 'off', true)`
+  const rest = `
 ), wanted as materialized (
-  select w.queue, w.room, w."leaseMs", w.after, w.sweep,
-         coalesce(to_timestamp(w."dueFromMs" / 1000), '-infinity') as due_from
+  select w.queue, w."leaseMs", w.after, w.sweep,
+         case when ${isHeld} then 0 else w.room end as room,
+         ${isHeld} as paused,
+         coalesce(to_timestamp(w."dueFromMs" / 1000), '-infinity') as due_from,
+         ${pauseText('q', isInOrder('q'))} as pause
     from quick,
          jsonb_to_recordset($1::text::jsonb)
       as w(queue text, room int, "leaseMs" float8, after bigint, "dueFromMs" float8, sweep boolean)
+    left join ${names.queues} as q
+      on q.name = w.queue
    limit $2::int
 ), picked as materialized (
-  select p.spot
+  select p.spot, p.suspect
     from wanted as w
    cross join lateral (
-     select u.spot
-       from ((select d.spot
-                from (select m.ctid as spot
+     select u.spot, u.suspect
+       from ((select d.spot, d.suspect
+                from (select m.ctid as spot, ${suspectSeq} as suspect
                         from ${names.messages} as m, generate_series(w.room, w.room) as once
                        where m.queue = w.queue
                          and m.due_at >= w.due_from
@@ -121,8 +158,8 @@ with quick as materialized (
                          for update of m skip locked) as d
                limit $3::int)
              union all
-             (select f.spot
-                from (select m.ctid as spot
+             (select f.spot, f.suspect
+                from (select m.ctid as spot, ${suspectSeq} as suspect
                         from ${names.messages} as m, generate_series(w.room, w.room) as once
                        where (m.queue, m.seq) > (w.queue, w.after)
                          and (m.queue, m.seq) <= (w.queue, 9223372036854775807)
@@ -133,25 +170,16 @@ with quick as materialized (
                          for update of m skip locked) as f
                limit $3::int)) as u
       limit w.room) as p
-), claimed as (
-  update ${names.messages} as m
-     set lease_token = $4::uuid,
-         leased_until = now() + make_interval(secs => w."leaseMs" / 1000),
-         deliveries = m.deliveries + 1,
-         timer_id = null,
-         fired_timer_id = coalesce(m.timer_id, m.fired_timer_id)
-    from wanted as w
-   where m.ctid = any(array(select spot from picked))
-     and m.queue = w.queue
-  returning m.*
-)
+), ${leased(names, 'picked')}
 select 'queue' as kind,
        w.queue,
        pg_current_xact_id()::text as own,
        pg_current_snapshot()::text as snapshot,
        (select case when s.is_called then s.last_value else s.last_value - 1 end
           from ${names.sequence} as s)::text as top,
-       ${generation === null ? nextDue(names) : nextDueOfOurs(names)} as nextdue,
+       case when not w.paused then
+         ${nextDue(names, generation)}
+       end as nextdue,
        case when w.sweep then
          (select m.seq::text
             from ${names.messages} as m, generate_series(w.room, w.room) as once
@@ -162,24 +190,18 @@ select 'queue' as kind,
            limit 1)
        end as lowest,
        (extract(epoch from now()) * 1000)::text as now,
+       w.pause,
        null as id, null as seq, null as key, null as timer, null as body, null as headers, null as attempts,
-       null as deliveries, null as created, null as first, null as generation, null as due
+       null as deliveries, null as suspect, null as created, null as first, null as generation, null as due
   from wanted as w
  union all
-select 'message', c.queue, null, null, null, null, null, null,
-       c.id::text,
-       c.seq::text,
-       c.key,
-       c.fired_timer_id,
-       encode(c.body, 'base64'),
-       c.headers::text,
-       c.attempts::text,
-       c.deliveries::text,
-       (extract(epoch from c.created_at) * 1000)::text,
-       (extract(epoch from c.first_attempt_at) * 1000)::text,
-       c.generation::text,
-       (extract(epoch from c.due_at) * 1000)::text
-  from claimed as c`,
+select 'message', c.queue, null, null, null, null, null, null, null,
+${messageColumns}
+  from claimed as c`
+  return {
+    name: 'claim_messages',
+    text: begin + rest,
+    keptText: `${begin}\n   where ${plannedAnew('$2::int')}${rest}`,
     values: [
       JSON.stringify(queues),
       queues.length,
@@ -191,11 +213,35 @@ select 'message', c.queue, null, null, null, null, null, null,
   }
 }
 
+/** A common table expression, `claimed`: the rows of `wanted` queues at the spots of `chosen` are his who sends this, until his lease ends. */
+export function leased({ messages }: Names, chosen: string): string {
+  return `claimed as (
+  update ${messages} as m
+     set lease_token = $4::uuid,
+         leased_until = now() + make_interval(secs => w."leaseMs" / 1000),
+         deliveries = ${countedByClaim},
+         timer_id = null,
+         fired_timer_id = coalesce(m.timer_id, m.fired_timer_id)
+    from wanted as w
+   where m.ctid = any(array(select spot from ${chosen}))
+     and m.queue = w.queue
+  returning m.*, m.seq = any(array(select suspect from ${chosen} where suspect is not null)) as suspect
+)`
+}
+
+/** Nothing of the queue `q` may be claimed. It may have no row. */
+const isHeld = `coalesce(q.paused_at is not null or ${isInOrder('q')}, false)`
+
 function line(clause: string, indent: number): string {
   return clause === '' ? '' : `\n${' '.repeat(indent)}${clause}`
 }
 
-function nextDue(names: Names): string {
+/** When the next message of queue `w` is due: an expression, in milliseconds from now. With a generation, that is $5. */
+export function nextDue(names: Names, generation: number | null): string {
+  return generation === null ? nextDueOfAll(names) : nextDueOfOurs(names)
+}
+
+function nextDueOfAll(names: Names): string {
   return `(select (extract(epoch from m.due_at - now()) * 1000)::text
           from ${names.messages} as m, generate_series(w.room, w.room) as once
          where m.queue = w.queue

@@ -1,11 +1,14 @@
 import type { Headers } from '../core/headers.ts'
 import { isRecord } from '../core/validate.ts'
 
+const noHeaders: Headers = Object.freeze({})
+
 /** jsonb as text → headers. Parsed here and not by the client, which may be told to parse json in its own way. */
 export function headersFrom(text: string | null): Headers {
-  const headers: unknown = text === null ? null : JSON.parse(text)
+  if (text === null) return noHeaders
+  const headers: unknown = JSON.parse(text)
   // A foreign writer may have stored anything that jsonb takes.
-  return Object.freeze(isRecord(headers) ? (headers as Headers) : {})
+  return isRecord(headers) ? Object.freeze(headers as Headers) : noHeaders
 }
 
 /** base64 → bytes. */

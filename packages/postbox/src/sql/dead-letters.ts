@@ -25,14 +25,16 @@ export interface DeadLetterRow {
   readonly reason: string | null
   readonly error: string | null
   readonly history: string | null
+  /** 'true' or 'false': it holds its key back. */
+  readonly parked: string
 }
 
 const shared = [...keptColumns, ...Object.keys(deathColumns)].join(', ')
 
 /** Columns of a dead letter as they are stored, the same in both places. A quarantined timer has given its name up. */
 export const columnsOf: Readonly<Record<DeadPlace, string>> = {
-  moved: `'moved' as place, dead_seq as seq, timer_id as timer, ${shared}`,
-  quarantined: `'quarantined' as place, seq, coalesce(timer_id, fired_timer_id) as timer, ${shared}`,
+  moved: `'moved' as place, dead_seq as seq, timer_id as timer, null::timestamptz as parked_at, ${shared}`,
+  quarantined: `'quarantined' as place, seq, coalesce(timer_id, fired_timer_id) as timer, parked_at, ${shared}`,
 }
 
 /** Reads rows made of `columnsOf`, all as text. Only for those that are returned: bodies are large. */
@@ -54,7 +56,8 @@ export const readable = `place,
        (extract(epoch from failed_at) * 1000000)::bigint::text as micros,
        failure_reason as reason,
        last_error as error,
-       failure_history::text as history`
+       failure_history::text as history,
+       (parked_at is not null)::text as parked`
 
 /** The upper end of a row comparison whose last member is a seq. */
 export const largestOfIndex = String(largestSeq)
@@ -130,6 +133,14 @@ export function sourceOf(names: Names, place: DeadPlace): Source {
   return place === 'moved'
     ? { table: names.dead, seq: 'dead_seq', isDead: [] }
     : { table: names.messages, seq: 'seq', isDead: ['failed_at is not null'] }
+}
+
+/**
+ * Conditions for who leaves those alone that hold a key. Not by `is null`: on a table that was never analysed Postgres expects that of one row in two hundred,
+ * and read and sorted all 20,500 for a batch of 500; of `<>` it expects nearly all.
+ */
+export function isSpared(place: DeadPlace): readonly string[] {
+  return place === 'moved' ? [] : ['(parked_at is null)::int <> 0']
 }
 
 export function matching({ reason, key, search }: DeadLetterQuery, bind: Bind): readonly string[] {

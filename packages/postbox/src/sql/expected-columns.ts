@@ -36,6 +36,9 @@ export function messageColumns(names: Names): readonly Column[] {
     optional('last_error', 'text'),
     optional('failure_history', 'jsonb'),
     bytewise(optional('fired_timer_id', 'text')),
+    bytewise(optional('later_key', 'text')),
+    optional('parked_at', time),
+    optional('after_dead', 'uuid'),
   ]
 }
 
@@ -107,6 +110,8 @@ export const queueColumns: readonly Column[] = [
   required('message_order', 'text', `'none'::text`),
   optional('paused_at', time),
   optional('paused_by', 'text'),
+  optional('resumed_at', time),
+  optional('resumed_by', 'text'),
 ]
 
 export const metaColumns: readonly Column[] = [

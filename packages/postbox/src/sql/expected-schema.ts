@@ -30,6 +30,8 @@ import {
 import { createFailedAtIndex } from './migrations/0005-failed-order.ts'
 import { createFailedQueueIndex } from './migrations/0006-failed-queue-order.ts'
 import { createHandledAtIndex } from './migrations/0007-handled-order.ts'
+import { addOrderColumns, createKeyIndex, createParkedIndex } from './migrations/0009-order.ts'
+import { addResumed } from './migrations/0010-resumed-queues.ts'
 import type { IndexName, Names } from './names.ts'
 import { createMeta } from './schema-script.ts'
 
@@ -59,8 +61,10 @@ const plain = { indexes: [], checks: [], storage: [], onlyPublished: [], holdsSt
 function messagesTable(names: Names, autovacuum: boolean): ExpectedTable {
   const create = {
     ...createMessageIndexes(names),
+    table_key: createKeyIndex(names),
     table_failed_at: createFailedAtIndex(names),
     table_failed_queue: createFailedQueueIndex(names),
+    table_parked: createParkedIndex(names),
   }
   const index = (name: keyof typeof create, keys: string, predicate: string): ExpectedIndex =>
     expectedIndex(names, name, { keys, predicate, create: create[name] })
@@ -77,10 +81,15 @@ function messagesTable(names: Names, autovacuum: boolean): ExpectedTable {
         ...index('table_timer', 'queue timer_id', '((timer_id IS NOT NULL) AND (failed_at IS NULL))'),
         unique: true,
       },
-      index('table_key', 'queue key seq', '((key IS NOT NULL) AND (failed_at IS NULL))'),
+      index(
+        'table_key',
+        'queue key seq',
+        '((key IS NOT NULL) AND ((failed_at IS NULL) OR (parked_at IS NOT NULL)))',
+      ),
       index('table_failed', 'id', '(failed_at IS NOT NULL)'),
       index('table_failed_at', 'failed_at seq', '(failed_at IS NOT NULL)'),
       index('table_failed_queue', 'queue failed_at seq', '(failed_at IS NOT NULL)'),
+      index('table_parked', 'queue key seq', '(parked_at IS NOT NULL)'),
     ],
     checks: [
       {
@@ -96,6 +105,7 @@ function messagesTable(names: Names, autovacuum: boolean): ExpectedTable {
     create: [
       createMessages(names, { autovacuum: autovacuum ? {} : false }),
       addFiredTimerId(names),
+      addOrderColumns(names),
       ...Object.values(create),
     ],
   }
@@ -169,7 +179,7 @@ function queuesTable(names: Names): ExpectedTable {
     relation: names.plain.queues,
     columns: queueColumns,
     primaryKey: primaryKey(names, 'queues_pkey', 'name'),
-    create: [createQueues(names)],
+    create: [createQueues(names), addResumed(names)],
   }
 }
 

@@ -1,10 +1,13 @@
-import { type Fence, fenceArrays } from './fence.ts'
+import { amongRecords, amongSeqs, type Fence, fenceArrays } from './fence.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 
 export interface Extension extends Fence {
   readonly leaseMs: number
 }
+
+/** So many at most in one statement: each row is compared with all that are named, up to twice (0043). */
+export const mostExtended = 1_000
 
 /**
  * Lets leases end later. Steps over rows that are locked: a plain update would wait for a handler's own transaction on the row, and
@@ -29,13 +32,15 @@ update ${names.messages} as m
    set leased_until = now() + make_interval(secs => w."leaseMs" / 1000)
   from wanted as w
  where m.ctid = any(array(
-   select o.ctid
+   select m.ctid
      from wanted as s
-     join ${names.messages} as o
-       on o.seq = s.seq
-      and o.lease_token = s.token
-      for update of o skip locked))
+     join ${names.messages} as m
+       on m.seq = s.seq
+      and m.lease_token = s.token
+      and ${amongRecords}
+      for update of m skip locked))
    and m.seq = w.seq
+   and ${amongRecords}
 returning m.seq::text as seq`,
     values: [JSON.stringify(extensions)],
     input: extensions,
@@ -54,7 +59,8 @@ select m.seq::text as seq
   from unnest($1::text::bigint[], $2::text::uuid[]) as s(seq, token)
   join ${names.messages} as m
     on m.seq = s.seq
-   and m.lease_token = s.token`,
+   and m.lease_token = s.token
+   and ${amongSeqs}`,
     values: fenceArrays(fences),
     input: fences,
   }

@@ -1,4 +1,4 @@
-import { type Fence, fenceArrays } from './fence.ts'
+import { amongSeqs, type Fence, fenceArrays } from './fence.ts'
 import type { Names } from './names.ts'
 import type { NoRow, Statement } from './statement.ts'
 
@@ -31,6 +31,7 @@ select m.seq::text as seq,
   join ${names.messages} as m
     on m.seq = s.seq
    and m.lease_token = s.token
+   and ${amongSeqs}
  order by m.seq
    for update of m`,
     values: fenceArrays(fences),

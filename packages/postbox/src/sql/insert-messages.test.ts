@@ -3,6 +3,7 @@ import type { Draft } from '../core/message.ts'
 import type { Schedule } from '../core/schedule.ts'
 import { insertMessage } from './insert-message.ts'
 import { insertMessages } from './insert-messages.ts'
+import { eachRow, type InsertedRow } from './insert-plain.ts'
 import { resolveNames } from './names.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
@@ -34,13 +35,17 @@ function records(drafts: Partial<Draft>[]): Record<string, unknown>[] {
 }
 
 describe('insertMessage', () => {
-  test('binds one value per column', () => {
+  test('binds one value per column that has one', () => {
     const body = Buffer.from('x')
     const full = { key: 'k', timerId: 't', body, headers: { a: 'b' }, generation: 7 }
     const { id } = draft
 
-    expect(one({}).values).toEqual([id, 'orders', null, null, draft.body, null, null, null, null, null])
-    expect(one(full, 'm').values).toEqual([id, 'orders', 'k', 't', body, '{"a":"b"}', null, null, 7, 'm'])
+    expect(one({}).values).toEqual([id, 'orders', draft.body])
+    expect(one({}).text).toContain('(id, queue, body)\nvalues ($1::uuid, $2::text, $3::bytea)\n')
+    expect(one(full, 'm').values).toEqual([id, 'orders', body, 'k', 't', '{"a":"b"}', 7, 'm'])
+    expect(one(full).text).toContain(
+      '(id, queue, body, key, timer_id, headers, generation)\nvalues ($1::uuid, $2::text, $3::bytea, $4::text, $5::text, $6::text::jsonb, $7::bigint)\n',
+    )
   })
 
   // U-PUB-11
@@ -49,18 +54,22 @@ describe('insertMessage', () => {
     [{ kind: 'after', delayMs: 1.5 }, 1.5, null],
     [{ kind: 'at', epochMs: -1 }, null, -1],
   ])('a schedule is a delay or an epoch or nothing (case %#)', (schedule, delayMs, epochMs) => {
-    expect(one({ schedule }).values.slice(6, 8)).toEqual([delayMs, epochMs])
+    const { text, values } = one({ schedule })
+    expect(values.slice(3)).toEqual([delayMs ?? epochMs].filter((ms) => ms !== null))
+    expect(text.includes('make_interval(secs => $4::float8 / 1000)')).toBe(delayMs !== null)
+    expect(text.includes('to_timestamp($4::float8 / 1000) > statement_timestamp()')).toBe(epochMs !== null)
     const [{ delay = null, epoch = null } = {}] = records([{ schedule }])
     expect([delay, epoch]).toEqual([delayMs, epochMs])
   })
 
   test('an unknown schedule or conflict is an error of ours, not a wrong row', () => {
     expect(() => one({ schedule: { kind: 'soon' } as never })).toThrow(/unreachable/)
+    expect(() => many([{ schedule: { kind: 'soon' } as never }])).toThrow(/unreachable/)
     expect(() => one({ conflict: 'merge' as never })).toThrow(/unreachable/)
   })
 
   test('a record of a batch names only what the message has', () => {
-    expect(Object.keys(records([{}])[0] ?? {})).toEqual(['id', 'body'])
+    expect(Object.keys(records([{}])[0] ?? {})).toEqual(['id', 'first', 'size'])
   })
 
   test('a plain insert has no conflict clause', () => {
@@ -93,10 +102,25 @@ describe('insertMessage', () => {
   })
 })
 
+describe('eachRow', () => {
+  test('is a row for each id and its seq, and one that is not ours as it was', () => {
+    const packed = { id: 'a,b', seq: '1,22', woken: 0 } as InsertedRow
+    const renamed = { ID: 'a', SEQ: '1' } as never
+
+    expect(eachRow([packed, { id: 'c', seq: '3' }])).toEqual([
+      { id: 'a', seq: '1' },
+      { id: 'b', seq: '22' },
+      { id: 'c', seq: '3' },
+    ])
+    expect(eachRow([renamed, { id: 'a' } as never])).toEqual([renamed, { id: 'a' }])
+    expect(eachRow([])).toEqual([])
+  })
+})
+
 describe('insertMessages', () => {
   // U-PUB-15
-  test('any number of messages is one statement with a queue, a JSON text and a mark', () => {
-    expect(many([{}, {}, {}], 'm').values).toEqual(['orders', expect.any(String), 'm'])
+  test('any number of messages is one statement with a queue, a JSON text, bytes and a mark', () => {
+    expect(many([{}, {}, {}], 'm').values).toEqual(['orders', expect.any(String), Buffer.alloc(0), 'm'])
     expect(records([{ key: 'a' }, { key: 'b' }, { key: 'c' }]).map((record) => record['key'])).toEqual([
       'a',
       'b',
@@ -108,18 +132,22 @@ describe('insertMessages', () => {
   test('a body is the bytes of its view, not of the memory behind it', () => {
     const memory = Buffer.from('secret body secret')
 
-    expect(records([{ body: memory.subarray(7, 11) }])[0]?.['body']).toBe(
-      Buffer.from('body').toString('base64'),
-    )
-    expect(records([{ body: new Uint8Array([0, 255, 128]) }])[0]?.['body']).toBe('AP+A')
-    expect(records([{}])[0]?.['body']).toBe('')
+    const bodies = [{ body: memory.subarray(7, 11) }, {}, { body: new Uint8Array([0, 255, 128]) }]
+
+    expect(many(bodies).values[2]).toEqual(Buffer.concat([Buffer.from('body'), Buffer.from([0, 255, 128])]))
+    expect(records(bodies)).toMatchObject([
+      { first: 1, size: 4 },
+      { first: 5, size: 0 },
+      { first: 5, size: 3 },
+    ])
+    expect(many(bodies).text).toContain('substring($3::bytea from first for size)')
   })
 
   test('a header called __proto__ reaches the row', () => {
     const headers = Object.fromEntries([['__proto__', 'x']])
 
     expect(many([{ headers }]).values[1]).toContain('"headers":{"__proto__":"x"}')
-    expect(one({ headers }).values[5]).toBe('{"__proto__":"x"}')
+    expect(one({ headers }).values[3]).toBe('{"__proto__":"x"}')
   })
 
   test('text that needs escapes in JSON comes back as it was', () => {

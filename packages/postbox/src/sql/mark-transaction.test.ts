@@ -46,13 +46,26 @@ describe('the mark of a transaction', () => {
     }
   })
 
-  test('is only a parameter: with none, the same text runs with null', () => {
-    const [without, withMark] = [marked(null), marked(hostile)]
+  test('is only a parameter: with none, the same text runs with null, unless it inserts one message', () => {
+    const isOther = ({ name }: Statement<unknown>): boolean => name !== 'insert_message'
+    const [without, withMark] = [marked(null).filter(isOther), marked(hostile).filter(isOther)]
 
     expect(without.map((statement) => statement.text)).toEqual(withMark.map((statement) => statement.text))
     expect(new Set(without.map((statement) => statement.values.at(-1)))).toEqual(new Set([null]))
     expect(without.map((statement) => statement.values.slice(0, -1))).toEqual(
       withMark.map((statement) => statement.values.slice(0, -1)),
+    )
+  })
+
+  test('is a condition of one message, and without it the row is one of values', () => {
+    const isOne = ({ name }: Statement<unknown>): boolean => name === 'insert_message'
+    const [without, withMark] = [marked(null).filter(isOne), marked(hostile).filter(isOne)]
+
+    expect(without.map((statement) => statement.text)).toEqual(
+      withMark.map(({ text }) => text.replace(/^select (.*)\n where .*$/m, 'values ($1)')),
+    )
+    expect(without.map((statement) => statement.values)).toEqual(
+      withMark.map(({ values }) => values.slice(0, -1)),
     )
   })
 

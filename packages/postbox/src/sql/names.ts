@@ -31,7 +31,7 @@ export interface Names {
 
 /** Indexes and constraints by the table they belong to: what follows its name in theirs. */
 const suffixes = {
-  table: 'pkey lease ready due timer key failed failed_at failed_queue',
+  table: 'pkey lease ready due timer key failed failed_at failed_queue parked',
   dead: 'pkey id queue failed',
   delivered: 'pkey id at',
   handled: 'pkey at',
@@ -67,20 +67,29 @@ export interface NameOptions {
 const longestBytes = 63
 
 export function resolveNames(options: NameOptions): Names {
-  const plain = plainNames(options)
-  const within = (name: string): string => `${quote(plain.schema)}.${quote(name)}`
-  const index = indexes.map(([table, suffix]) => [`${table}_${suffix}`, quote(derived(plain, table, suffix))])
-  const objects = derivedObjects.map((name) => [name, within(plain[name])])
+  const objects = objectNames(options)
+  const schema = checked('schema', options.schema)
+  const derived = (table: keyof Suffixes, suffix: string): string =>
+    checked(`${table} with the suffix _${suffix}`, `${objects[table]}_${suffix}`)
+  const index = Object.fromEntries(
+    indexes.map(([table, suffix]) => [`${table}_${suffix}`, derived(table, suffix)]),
+  ) as Record<IndexName, string>
+  const sequences = {
+    sequence: derived('table', 'seq_seq'),
+    deadSequence: derived('dead', 'seq_seq'),
+    deliveredSequence: derived('delivered', 'seq_seq'),
+  }
+  assertDistinct([objects, index, sequences].flatMap((names) => Object.values(names)))
+  const within = (name: string): string => `${quote(schema)}.${quote(name)}`
+  const { table: messages, ...others } = mapped(objects, within)
   return Object.freeze({
-    ...(Object.fromEntries(objects) as Record<DerivedObject, string>),
-    schema: quote(plain.schema),
-    messages: within(plain.table),
-    index: Object.freeze(Object.fromEntries(index) as Record<IndexName, string>),
-    sequence: within(derived(plain, 'table', 'seq_seq')),
-    deadSequence: within(derived(plain, 'dead', 'seq_seq')),
-    deliveredSequence: within(derived(plain, 'delivered', 'seq_seq')),
-    channel: checked('the channel made of schema and table', `postbox:${plain.schema}.${plain.table}`),
-    plain: Object.freeze(plain),
+    ...others,
+    ...mapped(sequences, within),
+    messages,
+    schema: quote(schema),
+    index: Object.freeze(mapped(index, quote)),
+    channel: checked('the channel made of schema and table', `postbox:${schema}.${objects.table}`),
+    plain: Object.freeze({ schema, ...objects }),
   })
 }
 
@@ -96,26 +105,25 @@ const derivedObjects = [
   'replay',
 ] as const
 
-type DerivedObject = (typeof derivedObjects)[number]
+type ObjectNames = Readonly<Record<'table' | (typeof derivedObjects)[number], string>>
 
-type PlainNames = Readonly<Record<'schema' | 'table' | DerivedObject, string>>
+type PlainNames = ObjectNames & { readonly schema: string }
 
-function plainNames(options: NameOptions): PlainNames {
+function objectNames(options: NameOptions): ObjectNames {
   const table = checked('table', options.table)
   const others = derivedObjects.map((name) => [
     name,
     checked(`names.${name}`, options[name] ?? `${table}_${name}`),
   ])
-  const objects = { table, ...Object.fromEntries(others) }
-  const plain: PlainNames = { schema: checked('schema', options.schema), ...objects }
-  const derived = indexes.map(([table, suffix]) => `${plain[table]}_${suffix}`)
-  const sequences = [plain.table, plain.dead, plain.delivered].map((name) => `${name}_seq_seq`)
-  assertDistinct([...Object.values<string>(objects), ...derived, ...sequences])
-  return plain
+  return { table, ...Object.fromEntries(others) }
 }
 
-function derived(plain: PlainNames, table: keyof PlainNames, suffix: string): string {
-  return checked(`${table} with the suffix _${suffix}`, `${plain[table]}_${suffix}`)
+function mapped<Name extends string>(
+  names: Readonly<Record<Name, string>>,
+  change: (name: string) => string,
+): Record<Name, string> {
+  const changed = Object.entries<string>(names).map(([key, name]) => [key, change(name)])
+  return Object.fromEntries(changed)
 }
 
 function quote(identifier: string): string {

@@ -1,7 +1,7 @@
 // Dead letters from the oldest on, for who takes them in batches.
 import { type DeadLetterCursor, type DeadPlace, largestSeq, seqFrom } from '../core/dead-letter-cursor.ts'
 import type { DeadLetterQuery } from '../core/dead-letter-options.ts'
-import { type Bind, matching, microseconds, type Selected, sourceOf } from './dead-letters.ts'
+import { type Bind, isSpared, matching, microseconds, type Selected, sourceOf } from './dead-letters.ts'
 import type { Names } from './names.ts'
 
 /** Which dead letters are left. */
@@ -11,6 +11,8 @@ export interface Stretch {
   readonly after: DeadLetterCursor | null
   /** Only what had failed before this, in microseconds since 1970; null: whatever the query says. */
   readonly beforeMicros: string | null
+  /** Those that hold a key are not meant: nobody lets it go on by the way. @default false */
+  readonly sparesParked?: boolean
 }
 
 export interface Oldest {
@@ -24,7 +26,8 @@ export interface Oldest {
  * As `selecting`, the other way round: one comparison of rows says where to begin, another where to end, and the queue is a part of the order,
  * so that what is meant is a stretch of one index. Of two beginnings Postgres would take the first, and walk from there to the other.
  */
-export function oldestFirst(names: Names, { query, after, beforeMicros }: Stretch, bind: Bind): Oldest {
+export function oldestFirst(names: Names, stretch: Stretch, bind: Bind): Oldest {
+  const { query, after, beforeMicros, sparesParked = false } = stretch
   const { queue, sinceMs } = query
   const lead = queue === null ? '' : `${bind(queue)}::text, `
   const end = endOf(query, beforeMicros)
@@ -38,6 +41,7 @@ export function oldestFirst(names: Names, { query, after, beforeMicros }: Stretc
     const least = after === null ? '0' : `${bind(seqFrom(after, place))}::text::bigint`
     const conditions = [
       ...isDead,
+      ...(sparesParked ? isSpared(place) : []),
       `${spot} >= (${lead}${from}, ${least})`,
       `${spot} <= (${lead}${upTo}, ${largestSeq})`,
       ...others,

@@ -36,7 +36,7 @@ export function peekPending(names: Names, peek: Peek): Statement<PendingRow, Pee
 select id::text as id,
        seq::text as seq,
        queue,
-       key,
+       coalesce(key, later_key) as key,
        coalesce(timer_id, fired_timer_id) as timer,
        encode(body, 'base64') as body,
        headers::text as headers,

@@ -1,5 +1,5 @@
 import { type DeadPlace, largestSeq } from '../core/dead-letter-cursor.ts'
-import { sourceOf } from './dead-letters.ts'
+import { isSpared, sourceOf } from './dead-letters.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 
@@ -11,7 +11,7 @@ export interface DeadLetterPurge {
 
 /**
  * Deletes the oldest dead letters of one place that failed longer ago than that, at most so many. Those that somebody replays this moment are stepped
- * over. Fewer than the limit: there are no more. By rows and by arrays, so that a table that was never analysed is not read as a whole.
+ * over, and what holds a key is left alone: it would go on without a word. Fewer than the limit: there are no more. By rows and by arrays, so that a table that was never analysed is not read as a whole.
  */
 export function purgeDeadLetters(
   names: Names,
@@ -20,6 +20,7 @@ export function purgeDeadLetters(
   const { table, seq, isDead } = sourceOf(names, purge.place)
   const conditions = [
     ...isDead,
+    ...isSpared(purge.place),
     `(failed_at, ${seq}) >= ('-infinity', 0)`,
     `(failed_at, ${seq}) <= (statement_timestamp() - make_interval(secs => $1::float8 / 1000), ${largestSeq})`,
   ]

@@ -1,7 +1,17 @@
-import { keptColumns } from './dead-columns.ts'
 import { columnsOf } from './dead-letters.ts'
-import { onConflict } from './draft-rows.ts'
+import {
+  isDueNow,
+  isInserted,
+  isNameFree,
+  type Landing,
+  landedColumns,
+  landedValues,
+  landingOf,
+  lifeAgain,
+  lockLandings,
+} from './landing.ts'
 import type { Names } from './names.ts'
+import { onConflict } from './on-conflict.ts'
 import type { Statement } from './statement.ts'
 import { type Wake, wakeQueuesClause } from './wake.ts'
 
@@ -18,6 +28,8 @@ export interface Replay {
 
 export interface ReplayAnswer {
   readonly answer: 'replayed' | 'not_found' | 'already_replayed' | 'timer_conflict'
+  /** Where it is, or would have been; null: there is none. */
+  readonly lands: Landing | null
 }
 
 /** What a history tells of a replay, and how long it may be, as SQL expressions. */
@@ -35,23 +47,6 @@ export interface ReplayTerms extends HistoryTerms {
   readonly id: string
   readonly delayMs: string
 }
-
-/** What a replay writes anew; everything else that was kept of the message comes back as it was. */
-const renewed: readonly string[] = ['deliveries', 'generation', 'failure_history']
-export const kept = keptColumns.filter((column) => !renewed.includes(column)).join(', ')
-
-/** What makes a quarantined row `m` live again, where it lies, by what is known of it in `r`. */
-export const lifeAgain = `generation = r.generation_after,
-         failure_history = r.history_after,
-         timer_id = r.timer,
-         fired_timer_id = null,
-         attempts = 0,
-         deliveries = 0,
-         first_attempt_at = null,
-         last_attempt_at = null,
-         failed_at = null,
-         failure_reason = null,
-         last_error = null`
 
 /** A timer that was armed meanwhile is found by the second try; one that is armed and cancelled again and again, by no number of them. */
 export const mostReplayTries = 3
@@ -76,7 +71,8 @@ export function replayDeadLetter(names: Names, replay: Replay): Statement<Replay
 /**
  * Puts the newest dead letter of an id back among the messages, in one statement: a moved one is inserted anew, at the end of its queue, and
  * leaves the dead letters only if the insert landed; a quarantined one is set free where it lies, in the due lane, because its seq lies
- * below every cursor. Who comes second waits for the first one's lock, and finds that the row which he saw (`newest`) is not there any more
+ * below every cursor. In an ordered queue the latter is for one that holds its key; all others are inserted behind their key, with its lock.
+ * Who comes second waits for the first one's lock, and finds that the row which he saw (`newest`) is not there any more
  * (`taken`): for read committed transactions only.
  *
  * A waiting timer of the same name keeps it: then nothing is changed. One whose transaction is open is waited for; in the quarantine that may
@@ -101,31 +97,37 @@ with newest as materialized (${newestOf(names, terms.id)}
   select * from locked_moved
   union all
   select * from locked_quarantined
-), replayed as materialized (
-  select taken.*, coalesce(${terms.generation}, generation) as generation_after, ${historyAfter(terms)} as history_after
+), landing as materialized (
+  select taken.*,
+         coalesce(${terms.generation}, generation) as generation_after,
+         ${historyAfter(terms)} as history_after,
+         ${isNameFree(names)} as is_named,
+         ${landingOf(names)} as lands
     from taken
-), moved as (
-  insert into ${names.messages} as m (${kept}, generation, failure_history, timer_id, due_at)
-  select ${kept}, generation_after, history_after, timer, case when ${terms.delayMs} > 0 then statement_timestamp() + ${delay} end
-    from replayed
-   where place = 'moved'${onConflict('keep')}
+), replayed as materialized (
+  select landing.*, case when ${terms.delayMs} > 0 or ${isDueNow} then statement_timestamp() + ${delay} end as due
+    from landing
+), ${lockLandings(names)}, moved as (
+  insert into ${names.messages} as m (${landedColumns})
+  select ${landedValues}
+    from replayed, ordered
+   where ${isInserted}${onConflict('keep')}
   returning m.queue, m.due_at
 ), freed as (
   update ${names.messages} as m
-     set due_at = statement_timestamp() + ${delay},
-         ${lifeAgain}
+     set ${lifeAgain}
     from replayed as r
-   where r.place = 'quarantined'
+   where not ${isInserted}
      and m.seq = r.seq
-     and not exists (select
-                       from ${names.messages} as t
-                      where t.queue = r.queue
-                        and t.timer_id = r.timer
-                        and t.failed_at is null)
+     and (r.is_named or r.lands = 'in_place')
   returning m.queue, m.due_at
 ), gone as (
   delete from ${names.dead}
    where dead_seq = (select seq from replayed where place = 'moved')
+     and exists (select from moved)
+), left_place as (
+  delete from ${names.messages}
+   where seq = (select seq from replayed where place = 'quarantined' and lands = 'behind_key')
      and exists (select from moved)
 ), inserted as (
   select * from moved
@@ -138,6 +140,7 @@ select case
          when exists (select from newest) then 'already_replayed'
          else 'not_found'
        end as answer,
+       (select lands from replayed) as lands,
        (select count(*) from woken)::int as woken`
 }
 

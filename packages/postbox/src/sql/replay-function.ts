@@ -55,6 +55,7 @@ function bodyOf(names: Names): string {
 #variable_conflict use_column
 declare
   answer text;
+  lands_at text;
   told int;
   tries int := 0;
 begin
@@ -63,7 +64,7 @@ ${refusals(names)}
     tries := tries + 1;
     begin
 ${replaySql(names, terms, 'always').slice(1)}
-  into answer, told;
+  into answer, lands_at, told;
       return answer;
     exception when unique_violation then
       -- A timer of the same name was armed meanwhile: the next try finds it.

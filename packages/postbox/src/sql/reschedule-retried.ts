@@ -1,4 +1,4 @@
-import type { Fence } from './fence.ts'
+import { amongRecords, type Fence } from './fence.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
 import { type PutBack, takingNames } from './take-names.ts'
@@ -34,6 +34,7 @@ with ${taking.patience}rescheduled as (
     from ${taking.from}jsonb_to_recordset($1::text::jsonb) as s(seq bigint, token uuid, "delayMs" float8, error text)
    where m.seq = s.seq
      and m.lease_token = s.token
+     and ${amongRecords}
   returning m.seq
 )
 select seq::text as seq

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { draftWith, settling } from '../../../../tests/support/settling-statements.ts'
+import { deliveredModes, draftWith, settling } from '../../../../tests/support/settling-statements.ts'
 import type { Conflict } from '../core/message.ts'
 import { buryDead } from './bury-dead.ts'
 import { claimMessages } from './claim-messages.ts'
+import { countDelivery } from './count-delivery.ts'
 import { deleteAcked } from './delete-acked.ts'
 import { deleteWithFollowOns } from './delete-with-follow-ons.ts'
 import { extendLeases, holdsLeases } from './extend-leases.ts'
@@ -17,10 +18,17 @@ const uuid = '0190163d-8694-739b-9aea-966c26f8ad91'
 const fence = { seq: '1', token: uuid }
 
 describe('the settling statements', () => {
-  test.each(settling(names, '1'))('$name is fenced by the token and returns what it changed', ({ text }) => {
-    expect(text).toMatch(/where m\.seq = s\.seq\s+and m\.lease_token = s\.token\s+returning /)
-    expect(text).toMatch(/(returning m\.seq|\nselect (original_)?seq)::text as seq/)
-  })
+  test.each(settling(names, '1'))(
+    '$name is fenced by the token and returns what it changed',
+    ({ name, text }) => {
+      const pairs =
+        /where m\.seq = s\.seq\s+and m\.lease_token = s\.token\s+and m\.seq = any\(.*\$1::text.*\)\s+returning /
+      const ofOneClaim =
+        /where m\.seq = any\(\$1::text::bigint\[\]\)\s+and m\.lease_token = \$2::text::uuid\s+returning /
+      expect(text).toMatch(name === 'delete_acked' ? ofOneClaim : pairs)
+      expect(text).toMatch(/(returning m\.seq|\nselect (original_)?seq)::text as seq/)
+    },
+  )
 
   test('wait for the disk; a claim and a renewal, which cost no more than a lease, do not', () => {
     for (const { text } of settling(names, '1')) expect(text).not.toContain('synchronous_commit')
@@ -31,22 +39,48 @@ describe('the settling statements', () => {
     }
   })
 
+  test('the count of a suspect is fenced, says how many there are with it, and waits for no disk', () => {
+    const { text, values } = countDelivery(names, { ...fence, deliveries: 4 })
+
+    expect(text).toMatch(/set deliveries = \$3::int\s+from quick\s/)
+    expect(text).toMatch(
+      /where m\.seq = \$1::bigint\s+and m\.lease_token = \$2::uuid\s+returning m\.seq::text as seq/,
+    )
+    expect(text).toContain("select set_config('synchronous_commit', 'off', true)")
+    expect(values).toEqual(['1', uuid, 4])
+  })
+
   test('take any number of rows as one text for each column, or one JSON text', () => {
     const other = { seq: '2', token: uuid.replace('1', '2') }
-    const retried = [fence, other].map((own) => ({ ...own, delayMs: 5, error: 'a' }))
+    const before = { deliveriesBefore: 4 }
+    const retried = [fence, other].map((own) => ({ ...own, ...before, delayMs: 5, error: 'a' }))
+    const released = [fence, other].map((own) => ({ ...own, ...before }))
     const dead = [fence, other].map((own) => ({ ...own, reason: 'r', error: 'a', attempts: 3 }))
     const renewed = [fence, other].map((own) => ({ ...own, leaseMs: 9 }))
-    const released = (...[own, fences]: Parameters<typeof deleteAcked>) => releaseLeases(own, fences, true)
 
-    for (const statement of [deleteAcked, released, holdsLeases]) {
+    for (const statement of [deleteAcked, holdsLeases]) {
       expect(statement(names, [fence, other]).values).toEqual(['{1,2}', `{${uuid},${other.token}}`])
       expect(statement(names, []).values).toEqual(['{}', '{}'])
     }
+    expect(releaseLeases(names, released, true).values).toEqual([
+      '{1,2}',
+      `{${uuid},${other.token}}`,
+      '{4,4}',
+    ])
     for (const statement of [rescheduleRetried, snoozeMessages])
       expect(statement(names, retried, true).values).toEqual([JSON.stringify(retried)])
     for (const statement of [buryDead, quarantineDead])
       expect(statement(names, dead).values).toEqual([JSON.stringify(dead)])
     expect(extendLeases(names, renewed).values).toEqual([JSON.stringify(renewed)])
+  })
+
+  test.each(deliveredModes)('a delete names the token once where all have the same (%s)', (delivered) => {
+    const together = deleteAcked(names, [fence, { ...fence, seq: '2' }], { delivered })
+    const mixed = deleteAcked(names, [fence, { seq: '2', token: uuid.replace('1', '2') }], { delivered })
+
+    expect(together.values).toEqual(['{1,2}', uuid])
+    expect(together.text).toMatch(/\s+and m\.lease_token = \$2::text::uuid\s+returning /)
+    expect(mixed.text).toMatch(/where m\.seq = s\.seq\s+and m\.lease_token = s\.token\s+and m\.seq = any/)
   })
 
   test('an error that needs escapes in JSON comes back as it was', () => {
@@ -69,7 +103,7 @@ describe('the settling statements', () => {
     const [, set = ''] = text.match(/ set ([\s\S]*?) from unnest/) ?? []
 
     expect(set.replaceAll(/\s+/g, ' ').trim()).toBe(
-      'lease_token = null, leased_until = null, deliveries = m.deliveries - 1',
+      'lease_token = null, leased_until = null, deliveries = s.deliveries',
     )
     expect(text).toMatch(
       /pg_notify\('postbox:public\.outbox', q\.queue\)\s+from \(select distinct queue from released\)/,
@@ -162,9 +196,9 @@ describe('the statements on leases', () => {
 
   test('a renewal steps over locked rows: it must not wait for a handler’s transaction', () => {
     expect(text).toMatch(
-      /on o\.seq = s\.seq\s+and o\.lease_token = s\.token\s+for update of o skip locked\)\)/,
+      /on m\.seq = s\.seq\s+and m\.lease_token = s\.token\s+and m\.seq = any\(.*\)\s+for update of m skip locked\)\)/,
     )
-    expect(text).toMatch(/and m\.seq = w\.seq\s+returning m\.seq::text as seq$/)
+    expect(text).toMatch(/and m\.seq = w\.seq\s+and m\.seq = any\(.*\)\s+returning m\.seq::text as seq$/)
   })
 
   test('a renewal changes nothing but the end, by the clock of the database', () => {
@@ -172,7 +206,9 @@ describe('the statements on leases', () => {
   })
 
   test('a look at what is still held asks by seq and token and locks nothing', () => {
-    expect(holdsLeases(names, []).text).toMatch(/on m\.seq = s\.seq\s+and m\.lease_token = s\.token$/)
+    expect(holdsLeases(names, []).text).toMatch(
+      /on m\.seq = s\.seq\s+and m\.lease_token = s\.token\s+and m\.seq = any\(.*\)$/,
+    )
     expect(holdsLeases(names, []).text).not.toMatch(/for (update|share)|update |delete /)
   })
 })

@@ -1,9 +1,10 @@
-import type { Fence } from './fence.ts'
+import { amongRecords } from './fence.ts'
 import type { Names } from './names.ts'
+import type { Release } from './release-leases.ts'
 import type { Statement } from './statement.ts'
 import { type PutBack, takingNames } from './take-names.ts'
 
-export interface Snooze extends Fence {
+export interface Snooze extends Release {
   readonly delayMs: number
 }
 
@@ -24,12 +25,14 @@ export function snoozeMessages(
 with ${taking.patience}snoozed as (
   update ${names.messages} as m
      set due_at = now() + make_interval(secs => s."delayMs" / 1000),
-         deliveries = m.deliveries - 1,
+         deliveries = s."deliveriesBefore",
          lease_token = null,
          leased_until = null${taking.set}
-    from ${taking.from}jsonb_to_recordset($1::text::jsonb) as s(seq bigint, token uuid, "delayMs" float8)
+    from ${taking.from}jsonb_to_recordset($1::text::jsonb)
+      as s(seq bigint, token uuid, "deliveriesBefore" int, "delayMs" float8)
    where m.seq = s.seq
      and m.lease_token = s.token
+     and ${amongRecords}
   returning m.seq
 )
 select seq::text as seq

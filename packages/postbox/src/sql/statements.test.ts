@@ -12,7 +12,9 @@ import { insertMessages } from './insert-messages.ts'
 import { beginReadCommitted, commit, readIsolation, rollback, setReadCommitted } from './isolation.ts'
 import { markTransaction, readMark } from './mark-transaction.ts'
 import { resolveNames } from './names.ts'
+import { pauseQueue, resumeQueue } from './pause-queue.ts'
 import { peekPending } from './peek-pending.ts'
+import { readPauses } from './read-pauses.ts'
 import { releaseLeases } from './release-leases.ts'
 import { lockForMigrating, readAppliedSteps, readSchemaState } from './schema-state.ts'
 import { checkClear, getUp, lieDown, sendWord } from './sleep.ts'
@@ -52,6 +54,10 @@ function carrying(text: string, given = names): Statement<unknown>[] {
     findBuried(given, [{ seq: text, id: text, deliveries: 1 }], 'moved'),
     findBuried(given, [{ seq: text, id: text, deliveries: 1 }], 'quarantined'),
     countMessages(given, [text], 10),
+    ...wakes.flatMap((wake) =>
+      [pauseQueue, resumeQueue].map((change) => change(given, { queue: text, by: text, wake })),
+    ),
+    readPauses(given, [text]),
   ]
 }
 
@@ -96,7 +102,7 @@ describe('every statement', () => {
 
   test('quotes schema and table, with quotes and upper case in them', () => {
     for (const { text } of carrying('orders', quoted))
-      expect(text).toMatch(/"My ""Schema"\."Out\\box(_dead)?"/)
+      expect(text).toMatch(/"My ""Schema"\."Out\\box(_dead|_queues)?"/)
   })
 
   test('names the channel of a schema with a backslash as an escaped literal', () => {
@@ -189,8 +195,11 @@ describe('the claim', () => {
     expect(text).toMatch(/\) as u\s+limit w\.room\) as p/)
   })
 
-  test('counts the delivery, lets the lease end by the clock of the database, and finds the rows by their place', () => {
-    expect(text).toContain('deliveries = m.deliveries + 1')
+  test('counts the delivery, but of a suspect, which it tells; lets the lease end by the clock of the database, and finds the rows by their place', () => {
+    expect(text).toContain(
+      'deliveries = m.deliveries + case when m.deliveries > m.attempts then 0 else 1 end',
+    )
+    expect(count(/case when m\.deliveries > m\.attempts then m\.seq end as suspect/g)).toBe(2)
     expect(text).toContain('leased_until = now() + make_interval(secs => w."leaseMs" / 1000)')
     expect(text).toMatch(/where m\.ctid = any\(array\(select spot from picked\)\)\s+and m\.queue = w\.queue/)
   })
@@ -205,7 +214,9 @@ describe('the claim', () => {
     expect(text).toContain('pg_current_xact_id()::text as own')
     expect(text).toContain('pg_current_snapshot()::text as snapshot')
     expect(text).toContain('from "public"."outbox_seq_seq" as s)::text as top')
-    expect(text).toMatch(/and m\.due_at > now\(\)\s+and m\.due_at < 'infinity'[\s\S]*limit 1\) as nextdue/)
+    expect(text).toMatch(
+      /and m\.due_at > now\(\)\s+and m\.due_at < 'infinity'[\s\S]*limit 1\)\s+end as nextdue/,
+    )
   })
 
   test('tells the lowest seq only when it sweeps, leased rows included', () => {
@@ -219,12 +230,12 @@ describe('the claim', () => {
     const [, columns = ''] = text.match(/select 'message', ([\s\S]*)\n {2}from claimed/) ?? []
     const written = columns.split(/,\n/).map((column) => column.trim())
 
-    expect(written[0]).toBe('c.queue, null, null, null, null, null, null')
+    expect(written[0]).toBe('c.queue, null, null, null, null, null, null, null')
     for (const column of written.slice(1))
       expect(column).toMatch(
-        /^(c\.key|c\.fired_timer_id|encode\(c\.body, 'base64'\)|c\.\S+::text|\(extract\(.*\)::text)$/,
+        /^(coalesce\(c\.key, c\.later_key\)|c\.fired_timer_id|encode\(c\.body, 'base64'\)|c\.\S+::text|\(extract\(.*\)::text)$/,
       )
-    expect(written).toHaveLength(13)
+    expect(written).toHaveLength(14)
   })
 })
 
@@ -237,7 +248,7 @@ describe('the other statements', () => {
 
     for (const column of written) {
       expect(column).toMatch(
-        /^(queue|key|coalesce\(timer_id, fired_timer_id\) as timer|encode\(body, 'base64'\) as body|\S.*::text as [a-z]+)$/,
+        /^(queue|coalesce\(key, later_key\) as key|coalesce\(timer_id, fired_timer_id\) as timer|encode\(body, 'base64'\) as body|\S.*::text as [a-z]+)$/,
       )
     }
     expect(written).toHaveLength(13)
@@ -248,8 +259,8 @@ describe('the other statements', () => {
     const { text, values } = countMessages(names, ['a', 'b'], 10)
 
     expect(values).toEqual(['["a","b"]', 10])
-    expect(text.match(/from "public"\."outbox" as m/g)).toHaveLength(3)
-    expect(text.match(/order by m\.\w+, m\.seq\s+limit \$2::int\)/g)).toHaveLength(3)
+    expect(text.match(/from "public"\."outbox" as m/g)).toHaveLength(4)
+    expect(text.match(/order by m\.\w+, m\.(key, m\.)?seq\s+limit \$2::int\)/g)).toHaveLength(4)
     expect(text).toMatch(/m\.due_at > now\(\)\s+and m\.due_at < 'infinity'/)
     expect(text).not.toMatch(/for (update|share)/)
   })

@@ -27,6 +27,7 @@ const types = {
   last_attempt_at: time,
   delivered_at: time,
   failed_at: time,
+  parked_at: time,
   failure_reason: 'text',
   last_error: 'text',
   generation: 'bigint',
@@ -72,7 +73,11 @@ function definitionOf(names: Names, { dead, delivered }: ViewedTables): string {
 function messageParts({ messages }: Names): readonly string[] {
   // One that is held, or dead, has given its name up.
   const timer_id = 'coalesce(timer_id, fired_timer_id)'
-  const alive = { timer_id, ...nulls('delivered_at', 'failed_at', 'failure_reason') }
+  const alive = {
+    timer_id,
+    key: 'coalesce(key, later_key)',
+    ...nulls('delivered_at', 'failed_at', 'parked_at', 'failure_reason'),
+  }
   const isHeld = 'leased_until > statement_timestamp()'
   // Due never, which is no time to show.
   const failed = { timer_id, ...nulls('delivered_at', 'due_at') }
@@ -90,13 +95,13 @@ function messageParts({ messages }: Names): readonly string[] {
 }
 
 function deadPart({ dead }: Names): string {
-  return `${selecting('failed', nulls('due_at', 'leased_until', 'delivered_at'))}
+  return `${selecting('failed', nulls('due_at', 'leased_until', 'delivered_at', 'parked_at'))}
   from ${dead}`
 }
 
 function deliveredPart({ delivered }: Names): string {
   const unknown = nulls('due_at', 'leased_until', 'first_attempt_at', 'last_attempt_at')
-  const never = nulls('failed_at', 'failure_reason', 'last_error')
+  const never = nulls('failed_at', 'parked_at', 'failure_reason', 'last_error')
   return `${selecting('delivered', { ...unknown, ...never })}
   from ${delivered}`
 }

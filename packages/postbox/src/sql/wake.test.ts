@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { resolveNames } from './names.ts'
 import { checkClear, getUp, lieDown, sendWord } from './sleep.ts'
-import { publishersLock, sleepersLock, wakeClause, wakeQueuesClause } from './wake.ts'
+import { publishersLock, sleepersLock, wakeClause, wakeOfRow, wakeQueuesClause } from './wake.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
 
@@ -52,6 +52,46 @@ describe('wakeClause', () => {
   test('another word is an error of ours', () => {
     expect(() => wakeClause(names, 'loud' as never, '$1::text')).toThrow(/unreachable/)
   })
+})
+
+describe('wakeOfRow', () => {
+  const row = { queue: '$2::text', isNow: false }
+
+  test('whoever polls is never notified', () => {
+    expect(wakeOfRow(names, 'poll', row)).toBe('0')
+  })
+
+  test('always: notifies the channel of the outbox with the queue, and takes no lock', () => {
+    const text = wakeOfRow(names, 'always', row)
+
+    expect(text).toContain("pg_notify('postbox:public.outbox', $2::text)")
+    expect(text).not.toContain('lock')
+  })
+
+  test('quiet: takes P before it tries F, by the words of wakeClause, and before it asks whether to notify', () => {
+    const text = wakeOfRow(names, 'quiet', row)
+    const [, locks = ''] =
+      /not \(select (case[\s\S]*?end)\)/.exec(wakeClause(names, 'quiet', '$2::text')) ?? []
+
+    expect(locks).toContain('pg_try_advisory_xact_lock_shared')
+    expect(text).toMatch(/^case\s+when case\s/)
+    expect(text).toContain(`when ${locks} then 0`)
+    expect(text.indexOf(locks)).toBeLessThan(text.indexOf('due_at'))
+    expect(text.indexOf(locks)).toBeLessThan(text.indexOf('pg_notification_queue_usage() < 0.5'))
+  })
+
+  test.each(['quiet', 'always'] as const)(
+    '%s: says nothing of a row due later, nor into a half-full queue',
+    (wake) => {
+      const soon = "(due_at is null or due_at < statement_timestamp() + interval '10 seconds') and "
+
+      expect(wakeOfRow(names, wake, row)).toContain(`when ${soon}pg_notification_queue_usage() < 0.5 then`)
+      expect(wakeOfRow(names, wake, { ...row, isNow: true })).toBe(
+        wakeOfRow(names, wake, row).replace(soon, ''),
+      )
+      expect(wakeOfRow(names, wake, row)).not.toMatch(/\bnow\(\)|current_timestamp/)
+    },
+  )
 })
 
 describe('wakeQueuesClause', () => {

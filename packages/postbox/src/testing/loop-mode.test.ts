@@ -113,7 +113,7 @@ describe('the loops', () => {
     await test.drain()
 
     expect(handler).not.toHaveBeenCalled()
-    expect(test.dead()).toMatchObject([{ reason: 'max_deliveries', deliveries: 6 }])
+    expect(test.dead()).toMatchObject([{ reason: 'max_deliveries', deliveries: 5 }])
   })
 
   test('wait with a message for later, then fire it', async () => {

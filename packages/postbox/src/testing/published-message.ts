@@ -1,4 +1,4 @@
-import type { BodyRules } from '../core/body.ts'
+import type { BodyRules } from '../core/body-rules.ts'
 import { pendingMessage } from '../pending.ts'
 import type { MemoryMessage } from './memory/memory-database.ts'
 import type { PublishedMessage } from './test-outbox.ts'

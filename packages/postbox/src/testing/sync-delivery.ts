@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { mayRun } from '../core/generation.ts'
+import { isOrdered } from '../core/queues.ts'
 import { runtimeError } from '../core/runtime-errors.ts'
 import { leaseOf } from '../runtime/claim-answer.ts'
-import { type Held, heldOf } from '../runtime/held.ts'
+import { heldOf, untilOver } from '../runtime/held.ts'
 import { type Registry, type RunnerParts, withHandler } from '../runtime/runner.ts'
 import type { Settled } from '../runtime/settle-reports.ts'
 import type { Subscription } from '../runtime/subscription.ts'
 import { assembleWorks } from '../runtime/works.ts'
+import type { MessageRow } from '../sql/claim-messages.ts'
 import type { FollowOnInput } from '../sql/delete-with-follow-ons.ts'
 import type { Statement } from '../sql/statement.ts'
 import { derived } from './derived.ts'
@@ -22,12 +24,14 @@ export interface SyncDelivery {
   deliver(messages: readonly Deliverable[]): Promise<void>
   /** Messages that came to be without a publisher who waits for them, follow-ons above all: they go with the next that are delivered. */
   arrived(messages: readonly MemoryMessage[]): void
+  /** It waits for another of its key. */
+  isBlocked(message: Deliverable): boolean
   readonly settled: Settled
   /** Ends handlers that are still running: their signals abort. */
   close(): void
 }
 
-export type Deliverable = Pick<MemoryMessage, 'seq' | 'queue' | 'generation'>
+export type Deliverable = Pick<MemoryMessage, 'seq' | 'queue' | 'key' | 'generation'>
 
 export interface SyncDeliveryParts {
   readonly memory: MemoryDatabase
@@ -52,33 +56,55 @@ export function createSyncDelivery({ memory, clock, registry, runner }: SyncDeli
   const takeArrivals = (isOwn: (message: MemoryMessage) => boolean): readonly MemoryMessage[] => {
     const [own, others] = [arrivals.filter(isOwn), arrivals.filter((message) => !isOwn(message))]
     arrivals.splice(0, arrivals.length, ...others)
+    // One that comes again, by a replay or when its queue is resumed, comes of nobody.
+    for (const { id } of own) causes.delete(id)
     return own
   }
 
-  const run = async ({ subscription, seqs }: Unit): Promise<void> => {
+  const isInOrder = ({ queue, key }: Pick<Deliverable, 'queue' | 'key'>): boolean =>
+    key !== null && isOrdered(of(queue)?.rules.queues ?? null, queue)
+  const isBlocked: SyncDelivery['isBlocked'] = ({ queue, key, seq }) =>
+    isInOrder({ queue, key }) && memory.firstOf(queue, key ?? '')?.seq !== seq
+  /** What comes next of its key, when it is gone and that may run. */
+  const nextOf = ({ queue, key }: MessageRow): readonly MemoryMessage[] => {
+    const next = isInOrder({ queue, key }) ? memory.firstOf(queue, key ?? '') : null
+    const isReady = next !== null && next.failedAt === null && (next.dueAt ?? 0) <= clock.now()
+    return isReady && next.leaseToken === null ? [next] : []
+  }
+  const run = async ({ subscription, seqs }: Unit): Promise<readonly MessageRow[]> => {
     const { leaseMs } = subscription.settings
     const claim = { token: randomUUID(), claimedAt: new Date(clock.now()) }
     const rows = memory.lease(seqs, { token: claim.token, leaseMs })
-    const helds = rows.map((row) => heldOf(leaseOf(row, claim), leaseMs, clock.now()))
-    if (helds.length === 0) return
+    const helds = rows.map((row) =>
+      heldOf(
+        leaseOf(row, { ...claim, isOrdered: isInOrder(row), afterDead: row.afterdead }),
+        leaseMs,
+        clock.now(),
+      ),
+    )
+    if (helds.length === 0) return []
     teller.tell({ kind: 'claimed', queue: helds[0]?.lease.queue ?? '', count: helds.length })
     const over = Promise.all(helds.map(untilOver))
     works.hand.hold(helds)
     // Slots of its own: a handler that publishes to its own queue must not wait for itself.
     works.dispatcher(subscription).take(helds)
     await over
+    return rows
   }
   const deliver: SyncDelivery['deliver'] = async (messages) => {
     const uncaused = takeArrivals(({ id }) => !causes.has(id))
     const ours = [...uncaused, ...messages].filter((message) => mayRun(runner.generation, message))
     for (const unit of unitsOf(ours, of)) {
-      await run(unit)
+      const isFirst = (seq: number): boolean => !ours.some((one) => one.seq === seq && isBlocked(one))
+      const ran = await run({ ...unit, seqs: unit.seqs.filter(isFirst) })
       // Only its own: whoever published the cause of the others waits for them.
       await deliver(takeArrivals(({ id }) => unit.seqs.includes(causes.get(id) ?? 0)))
+      await deliver(ran.flatMap(nextOf))
     }
   }
   return {
     deliver,
+    isBlocked,
     arrived: (messages) => void arrivals.push(...messages),
     settled: works.settler.settled,
     close: () => halt.abort(runtimeError('OUTBOX_STOPPING', 'the test outbox is disposed')),
@@ -131,11 +157,4 @@ function sizeOf({ run }: Subscription): number {
 function withoutWaiting(subscription: Subscription): Subscription {
   const { run } = subscription
   return run.kind === 'batch' ? { ...subscription, run: { ...run, maxWaitMs: 0 } } : subscription
-}
-
-/** Resolves when its handler has ended, and what became of it is written. */
-function untilOver(held: Held): Promise<void> {
-  return new Promise((resolve) => {
-    held.over = resolve
-  })
 }

@@ -25,7 +25,10 @@ test('a replayed dead letter is handled before replay returns, and was not publi
   await outbox.publish(standIn, 'orders', 1)
   const [letter] = test.dead()
 
-  expect(await outbox.deadLetters.replay(letter!.id, { by: 'jo' })).toEqual({ replayed: true })
+  expect(await outbox.deadLetters.replay(letter!.id, { by: 'jo' })).toEqual({
+    replayed: true,
+    lands: 'anywhere',
+  })
 
   expect(attempts).toEqual([1, 1])
   expect(test.dead()).toEqual([])

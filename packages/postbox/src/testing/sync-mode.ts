@@ -1,5 +1,6 @@
 import { mayRun } from '../core/generation.ts'
 import { since } from '../runtime/drain.ts'
+import { registerOrders } from '../runtime/register-orders.ts'
 import type { Delivering } from './delivering.ts'
 import type { MemoryMessage } from './memory/memory-database.ts'
 import { createSyncDelivery, type SyncDeliveryParts, subscriptionOf } from './sync-delivery.ts'
@@ -24,11 +25,12 @@ export function syncMode(parts: SyncDeliveryParts, stop: () => Promise<void>): D
       (message) =>
         (message.dueAt ?? 0) <= clock.now() &&
         subscriptionOf(registry, message.queue) !== undefined &&
+        !delivery.isBlocked(message) &&
         mayRun(runner.generation, message),
     )
 
   return {
-    begin: async () => {},
+    begin: () => registerOrders(memory, runner.names, { map: runner.queues, served: [] }),
     deliver,
     arrived: delivery.arrived,
     // Handlers are waited for, but for those whose time is limited: theirs may have to pass first.

@@ -41,7 +41,8 @@ export function createTestStore({ clock, deliver, arrived }: TestStoreParts): Te
     now: clock.now,
     arrived(messages: readonly MemoryMessage[], arrival: Arrival) {
       if (isFeeding) return
-      if (arrival !== 'replay') published.push(...messages.map((message) => ({ ...message })))
+      if (arrival === 'publish' || arrival === 'follow-on')
+        published.push(...messages.map((message) => ({ ...message })))
       if (turn === null) arrived(messages)
       else turn.push(...messages)
     },

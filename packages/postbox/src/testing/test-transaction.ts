@@ -56,7 +56,7 @@ export function testHandle(tx: unknown, database: () => Executor): Handle {
 
 function onTransaction(own: MemoryTransaction): Pick<Handle, 'run' | 'transactionState'> {
   const transactionState = (): TransactionState =>
-    own.isOpen ? { inside: true } : { inside: false, because: 'its transaction has ended' }
+    own.isOpen ? { inside: true } : { inside: false, because: 'ended' }
   return { run: (statement) => own.run(statement), transactionState }
 }
 

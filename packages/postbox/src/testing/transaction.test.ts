@@ -241,7 +241,7 @@ describe('a transaction that the outbox itself opens', () => {
     })
     states.push(testHandle(handle, store.database).transactionState())
 
-    expect(states).toEqual([{ inside: true }, { inside: false, because: 'its transaction has ended' }])
+    expect(states).toEqual([{ inside: true }, { inside: false, because: 'ended' }])
     expect(testHandle(handle, store.database).client).toBe('test')
     await expect((handle as TestTransaction).query('select 1', [])).rejects.toMatchObject({
       code: 'OUTBOX_NO_SQL',

@@ -6,6 +6,8 @@ import { failedOrder } from './0005-failed-order.ts'
 import { failedQueueOrder } from './0006-failed-queue-order.ts'
 import { handledOrder } from './0007-handled-order.ts'
 import { forOperators } from './0008-for-operators.ts'
+import { order } from './0009-order.ts'
+import { resumedQueues } from './0010-resumed-queues.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps, oldest first. */
@@ -18,6 +20,8 @@ export const migrations: readonly Migration[] = [
   failedQueueOrder,
   handledOrder,
   forOperators,
+  order,
+  resumedQueues,
 ]
 
 /** The version of the schema that this build of the library works with. */

@@ -6,9 +6,11 @@ import {
   type QueueRow,
   scheduledLooks,
 } from '../../sql/claim-messages.ts'
+import type { countDelivery } from '../../sql/count-delivery.ts'
 import type { extendLeases, holdsLeases } from '../../sql/extend-leases.ts'
 import type { Fence } from '../../sql/fence.ts'
 import type { Operation } from './operation.ts'
+import { isHeld, unorderedTextOf } from './pausing.ts'
 import { base64Of, jsonOf, type MemoryMessage, microseconds, textOf } from './rows.ts'
 import { messageOf, putMessage, snapshotText, type Transaction, xidOf } from './transaction.ts'
 import { inLane, isLocked } from './visible.ts'
@@ -30,7 +32,7 @@ export const claim: Operation<typeof claimMessages> = ({ tx }, { token, queues, 
 }
 
 /** Not of a newer generation than whoever claims. */
-type IsOurs = (message: MemoryMessage) => boolean
+export type IsOurs = (message: MemoryMessage) => boolean
 
 function queueRow(
   tx: Transaction,
@@ -39,7 +41,7 @@ function queueRow(
 ): Omit<QueueRow, 'own' | 'snapshot'> {
   const now = tx.startedAt
   const scheduled = inLane(tx, { queue, lane: 'due' }, { at: now, seq: Number.POSITIVE_INFINITY })
-  const dueAt = nextDueAt(scheduled, isOurs)
+  const dueAt = isHeld(tx, queue) ? null : nextDueAt(scheduled, isOurs)
   const lowest = sweep
     ? first(inLane(tx, { queue, lane: 'fresh' }, { at: 0, seq: Number(after) }), isOurs)
     : undefined
@@ -50,11 +52,12 @@ function queueRow(
     nextdue: textOf(dueAt === null ? null : dueAt - now),
     lowest: textOf(lowest?.seq ?? null),
     now: String(now),
+    pause: unorderedTextOf(tx, queue),
   }
 }
 
 /** Of the next one that is ours. It is looked for among so many: behind them it is time to look again. */
-function nextDueAt(scheduled: Iterable<MemoryMessage>, isOurs: IsOurs): number | null {
+export function nextDueAt(scheduled: Iterable<MemoryMessage>, isOurs: IsOurs): number | null {
   let looks = 0
   for (const message of scheduled) {
     // Those that are dead lie behind all others.
@@ -67,6 +70,7 @@ function nextDueAt(scheduled: Iterable<MemoryMessage>, isOurs: IsOurs): number |
 /** What was promised for a time, then what is fresh. */
 function pick(tx: Transaction, wanted: ClaimedQueue, isOurs: IsOurs): readonly MemoryMessage[] {
   const { queue, room, after, dueFromMs } = wanted
+  if (isHeld(tx, queue)) return []
   const dueFrom = dueFromMs === null ? Number.NEGATIVE_INFINITY : microseconds(dueFromMs)
   const isLater = ({ dueAt }: MemoryMessage): boolean => dueAt !== null && dueAt > tx.startedAt
   const picked: MemoryMessage[] = []
@@ -87,19 +91,20 @@ export function isFree(tx: Transaction, { seq, leasedUntil }: MemoryMessage): bo
 }
 
 export function lease(tx: Transaction, message: MemoryMessage, { token, leaseMs }: Claim): MessageRow {
+  const isSuspect = message.deliveries > message.attempts
   const leased = {
     ...message,
     leaseToken: token,
     leasedUntil: microseconds(tx.startedAt + leaseMs),
-    deliveries: message.deliveries + 1,
+    deliveries: message.deliveries + (isSuspect ? 0 : 1),
     timerId: null,
     firedTimerId: message.timerId ?? message.firedTimerId,
   }
   putMessage(tx, leased)
-  return messageRow(leased)
+  return messageRow(leased, isSuspect)
 }
 
-function messageRow(message: MemoryMessage): MessageRow {
+function messageRow(message: MemoryMessage, isSuspect: boolean): MessageRow {
   return {
     kind: 'message',
     queue: message.queue,
@@ -111,11 +116,19 @@ function messageRow(message: MemoryMessage): MessageRow {
     headers: jsonOf(message.headers),
     attempts: String(message.attempts),
     deliveries: String(message.deliveries),
+    suspect: String(isSuspect),
     created: String(message.createdAt),
     first: textOf(message.firstAttemptAt),
     generation: textOf(message.generation),
     due: textOf(message.dueAt),
   }
+}
+
+export const countOne: Operation<typeof countDelivery> = ({ tx }, counted) => {
+  const [held] = heldBy(tx, [counted]).values()
+  if (held === undefined) return []
+  putMessage(tx, { ...held.message, deliveries: counted.deliveries })
+  return [{ seq: counted.seq }]
 }
 
 /** Steps over rows that are locked. */

@@ -9,6 +9,8 @@ import type {
   MemoryMessage,
   MemoryTransaction,
 } from './memory-database.ts'
+import { inOrder } from './ordering.ts'
+import { isPaused } from './pausing.ts'
 import { atOnce, patiently, perform } from './performing.ts'
 import { copyOf, microseconds } from './rows.ts'
 import {
@@ -83,6 +85,10 @@ export function createMemoryDatabase(parts: MemoryDatabaseParts): MemoryDatabase
     get free() {
       return alone((tx) => allMessages(tx).filter((message) => isLeasable(tx, message))).map(copyOf)
     },
+    firstOf: (queue, key) => {
+      const first = alone((tx) => inOrder(tx, queue, key))[0]
+      return first === undefined ? null : copyOf(first)
+    },
     get deadLetters() {
       return alone(allDeadLetters)
         .sort((a, b) => a.deadSeq - b.deadSeq)
@@ -145,15 +151,21 @@ function leaseAll(
 ): ReturnType<MemoryDatabase['lease']> {
   return seqs
     .map((seq) => messageOf(tx, seq))
-    .filter((message) => message !== undefined && isLeasable(tx, message))
-    .map((message) => lease(tx, message as MemoryMessage, claim))
+    .filter((message) => message !== undefined)
+    .filter((message) => isLeasable(tx, message))
+    .map((message) => ({ ...lease(tx, withKey(message), claim), afterdead: message.afterDead }))
+}
+
+/** Whoever runs it before it is due runs it as it will be then. */
+function withKey(message: MemoryMessage): MemoryMessage {
+  return message.laterKey === null ? message : { ...message, key: message.laterKey, laterKey: null }
 }
 
 function isLeasable(tx: Transaction, message: MemoryMessage): boolean {
-  return message.failedAt === null && isFree(tx, message)
+  return message.failedAt === null && isFree(tx, message) && !isPaused(tx, message.queue)
 }
 
-const arrivalKinds: readonly Arrival[] = ['publish', 'follow-on', 'replay']
+const arrivalKinds: readonly Arrival[] = ['publish', 'follow-on', 'replay', 'resume']
 
 function tellArrivals({ arrivals, server }: Transaction, { arrived }: MemoryDatabaseParts): void {
   if (arrived === undefined || arrivals.size === 0) return

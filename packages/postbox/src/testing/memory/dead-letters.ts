@@ -18,6 +18,8 @@ export interface Letter {
   /** In its own table. */
   readonly seq: number
   readonly timer: string | null
+  /** It holds its key. */
+  readonly isParked: boolean
   readonly row: Dead
 }
 
@@ -49,11 +51,12 @@ export function newestOf(tx: Transaction, id: string): Letter | undefined {
 }
 
 /** What is left of a stretch, the oldest first. */
-export function oldestOf(tx: Transaction, { query, after, beforeMicros }: Stretch): readonly Letter[] {
+export function oldestOf(tx: Transaction, stretch: Stretch): readonly Letter[] {
+  const { query, after, beforeMicros, sparesParked = false } = stretch
   const before = Number(beforeMicros ?? Number.POSITIVE_INFINITY)
   return lettersOf(tx)
     .filter(matching(query))
-    .filter(({ row }) => micros(row.failedAt) < before)
+    .filter(({ row, isParked }) => micros(row.failedAt) < before && !(sparesParked && isParked))
     .filter((letter) => after === null || isAbove(letter, after))
     .sort((a, b) => a.row.failedAt - b.row.failedAt || byPlace(a.place, b.place) || a.seq - b.seq)
 }
@@ -88,15 +91,15 @@ function lettersOf(tx: Transaction): Letter[] {
 }
 
 export function movedLetter(row: MemoryDeadLetter): Letter {
-  return { place: 'moved', seq: row.deadSeq, timer: row.timerId, row }
+  return { place: 'moved', seq: row.deadSeq, timer: row.timerId, isParked: false, row }
 }
 
 /** A quarantined timer has given its name up. None, when the message lives. */
 export function quarantinedLetter(row: MemoryMessage): readonly Letter[] {
   const { failedAt, seq, firedTimerId } = row
-  return failedAt === null
-    ? []
-    : [{ place: 'quarantined', seq, timer: row.timerId ?? firedTimerId, row: { ...row, failedAt } }]
+  if (failedAt === null) return []
+  const own = { timer: row.timerId ?? firedTimerId, isParked: row.parkedAt !== null }
+  return [{ place: 'quarantined', seq, ...own, row: { ...row, failedAt } }]
 }
 
 function byPlace(a: DeadPlace, b: DeadPlace): number {
@@ -136,7 +139,7 @@ export function micros(ms: number): number {
   return Math.round(ms * 1_000)
 }
 
-function rowOf({ place, seq, timer, row }: Letter): DeadLetterRow {
+function rowOf({ place, seq, timer, isParked, row }: Letter): DeadLetterRow {
   return {
     place,
     seq: String(seq),
@@ -157,5 +160,6 @@ function rowOf({ place, seq, timer, row }: Letter): DeadLetterRow {
     reason: row.failureReason,
     error: row.lastError,
     history: jsonOf(row.failureHistory),
+    parked: String(isParked),
   }
 }

@@ -2,6 +2,7 @@ import type { discardDeadLetter } from '../../sql/discard-dead-letter.ts'
 import type { discardDeadLetters } from '../../sql/discard-dead-letters.ts'
 import type { purgeDeadLetters } from '../../sql/purge-dead-letters.ts'
 import { type Letter, newestOf, oldestOf } from './dead-letters.ts'
+import { goOnWith, nextOf } from './keys.ts'
 import { advance, leftFor, untouched } from './operating.ts'
 import type { Operation } from './operation.ts'
 import { isTaken } from './replaying-many.ts'
@@ -28,7 +29,11 @@ export const discardBatch: Operation<typeof discardDeadLetters> = (work, batch) 
 export const discardOne: Operation<typeof discardDeadLetter> = (work, { id, by, operation }) => {
   const { tx, seen } = work
   const newest = (seen as Letter | null) ?? newestOf(tx, id)
-  if (newest === undefined || !remove(tx, newest)) return []
+  if (newest === undefined) return []
+  const held = newest.place === 'moved' ? undefined : messageOf(tx, newest.seq)
+  const next = held?.parkedAt == null ? undefined : nextOf(tx, held, newest)
+  if (!remove(tx, newest)) return []
+  if (next !== undefined) goOnWith(work, next, newest.row.id)
   const { startedAt } = tx
   putOperation(tx, operation, {
     ...untouched,
@@ -40,7 +45,7 @@ export const discardOne: Operation<typeof discardDeadLetter> = (work, { id, by, 
 
 export const purge: Operation<typeof purgeDeadLetters> = ({ tx, at }, { place, olderThanMs, limit }) => {
   const query = { queue: null, reason: null, key: null, search: null, sinceMs: null, untilMs: null }
-  const old = oldestOf(tx, { query, after: null, beforeMicros: null })
+  const old = oldestOf(tx, { query, after: null, beforeMicros: null, sparesParked: true })
     .filter((letter) => letter.place === place && letter.row.failedAt <= at - olderThanMs)
     .filter((letter) => !isTaken(tx, letter))
     .slice(0, limit)

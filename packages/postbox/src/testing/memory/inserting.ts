@@ -7,15 +7,19 @@ import type { markTransaction, readMark } from '../../sql/mark-transaction.ts'
 import type { peekPending } from '../../sql/peek-pending.ts'
 import type { Arrival } from './memory-database.ts'
 import type { Operation, Work } from './operation.ts'
+import { lockKeys } from './ordering.ts'
 import { base64Of, jsonOf, type MemoryMessage, microseconds, storedHeaders, textOf } from './rows.ts'
 import { timerName } from './tables.ts'
 import { awaitTimer, putMessage, removeMessage, type Transaction } from './transaction.ts'
 import { allMessages, timerOf } from './visible.ts'
 
-export const insert: Operation<typeof insertMessage> & Operation<typeof insertMessages> = (work, drafts) => {
-  // The mark is the last parameter of both, and no part of what they were made of.
-  if (!isMarked(work.tx, work.values.at(-1))) return []
+export const insert: Operation<typeof insertMessage> & Operation<typeof insertMessages> = (
+  work,
+  { drafts, mark },
+) => {
+  if (!isMarked(work.tx, mark)) return []
   awaitTimers(work.tx, drafts)
+  lockKeys(work.tx, drafts)
   return drafts
     .map((draft) => insertDraft(work, draft, 'publish'))
     .filter((message) => message !== null)
@@ -49,20 +53,25 @@ export function arrive({ tx, at }: Work, message: MemoryMessage, arrival: Arriva
 
 // Member by member: made of spread objects, it took publishing twice as long.
 function messageFrom(work: Work, draft: Draft): MemoryMessage {
+  const dueAt = dueAtOf(work, draft)
+  const isLater = draft.isOrdered === true && dueAt !== null
   return {
     seq: ++work.tx.server.seq,
     id: draft.id.toLowerCase(),
     queue: draft.queue,
-    key: draft.key,
+    key: isLater ? null : draft.key,
     timerId: draft.timerId,
     firedTimerId: null,
+    laterKey: isLater ? draft.key : null,
+    parkedAt: null,
+    afterDead: null,
     // Not by `slice`: that of a Buffer shares its bytes.
     body: new Uint8Array(draft.body),
     headers: storedHeaders(draft.headers),
     attempts: 0,
     deliveries: 0,
     createdAt: work.tx.startedAt,
-    dueAt: dueAtOf(work, draft.schedule),
+    dueAt,
     firstAttemptAt: null,
     lastAttemptAt: null,
     leaseToken: null,
@@ -75,7 +84,13 @@ function messageFrom(work: Work, draft: Draft): MemoryMessage {
   }
 }
 
-function dueAtOf({ at }: Work, schedule: Draft['schedule']): number | null {
+/** A timer of an ordered queue that may replace another takes its place when it is due, be it now. */
+function dueAtOf(work: Work, { schedule, isOrdered, conflict }: Draft): number | null {
+  const dueAt = scheduledAt(work, schedule)
+  return isOrdered === true && conflict === 'replace' ? (dueAt ?? work.at) : dueAt
+}
+
+function scheduledAt({ at }: Work, schedule: Draft['schedule']): number | null {
   switch (schedule.kind) {
     case 'now':
       return null
@@ -108,7 +123,7 @@ export const peek: Operation<typeof peekPending> = ({ tx, at }, { queue, limit, 
       id: message.id,
       seq: String(message.seq),
       queue: message.queue,
-      key: message.key,
+      key: message.key ?? message.laterKey,
       timer: message.timerId ?? message.firedTimerId,
       body: base64Of(message.body),
       headers: jsonOf(message.headers),

@@ -1,12 +1,12 @@
 import type { Database, Executor } from '../../adapters/executor.ts'
-import type { MessageRow } from '../../sql/claim-messages.ts'
+import type { OrderedMessageRow } from '../../sql/claim-in-order.ts'
 import type { Statement } from '../../sql/statement.ts'
 import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage } from './rows.ts'
 
 export type { MemoryDeadLetter, MemoryDelivered, MemoryMessage }
 
 /** Why a message came to be in the table. */
-export type Arrival = 'publish' | 'follow-on' | 'replay'
+export type Arrival = 'publish' | 'follow-on' | 'replay' | 'resume'
 
 /** A transaction: nobody else sees what it writes before it commits. */
 export interface MemoryTransaction extends Executor {
@@ -36,19 +36,21 @@ export interface MemoryDatabase extends Database {
    * after Postgres' lock_timeout.
    */
   runNow<Row>(statement: Statement<Row>): readonly Row[]
-  /** Leases these messages at once, whenever they are due: those that are committed, alive and held by nobody, as a claim would give them. */
+  /** Leases these messages at once, whenever they are due: those that are committed, alive, held by nobody and of no paused queue, as a claim would give them. */
   lease(
     seqs: readonly number[],
     claim: { readonly token: string; readonly leaseMs: number },
-  ): readonly MessageRow[]
+  ): readonly OrderedMessageRow[]
   /** Changes a message that is committed, as somebody's own SQL would. */
   alter(seq: number, changes: Partial<Pick<MemoryMessage, 'attempts' | 'deliveries' | 'leaseToken'>>): void
   /** Aborts when a transaction ends that had messages of the inbox in hand. */
   readonly nextEnd: AbortSignal
   /** What is committed, by seq: copies. */
   readonly messages: readonly MemoryMessage[]
-  /** Those of them that could be leased now: held by nobody, and written by no open transaction. */
+  /** Those of them that could be leased now: held by nobody, of no paused queue, and written by no open transaction. */
   readonly free: readonly MemoryMessage[]
+  /** The first message of a key in an ordered queue: one that lives, or is dead and holds it. */
+  firstOf(queue: string, key: string): MemoryMessage | null
   readonly deadLetters: readonly MemoryDeadLetter[]
   readonly deliveredMessages: readonly MemoryDelivered[]
 }

@@ -1,30 +1,56 @@
+import type { Landing } from '../../sql/landing.ts'
 import type { ReplayBatch, replayDeadLetters } from '../../sql/replay-dead-letters.ts'
 import type { Letter } from './dead-letters.ts'
 import { arrive } from './inserting.ts'
 import { advance, later, leftFor, operationOf } from './operating.ts'
 import type { Operation, Work } from './operation.ts'
-import { lifeAfter } from './replaying.ts'
+import { keyName, landingOf } from './ordering.ts'
+import { arriveAnew, lifeAfter } from './replaying.ts'
 import { type MemoryMessage, microseconds, unlived } from './rows.ts'
 import { timerName } from './tables.ts'
-import { awaitTimer, messageOf, putDeadLetter, type Transaction } from './transaction.ts'
+import { awaitTimer, messageOf, type Transaction, takeKeys } from './transaction.ts'
 import { isDeadLetterLocked, isLocked, timerOf } from './visible.ts'
 
 export const replayBatch: Operation<typeof replayDeadLetters> = (work, batch) => {
   const { tx } = work
   const chosen = leftFor(tx, batch)
   const taken = chosen.filter((letter) => !isTaken(tx, letter))
-  const replayed = taken.filter((letter, index) => isNameFree(tx, letter, taken.slice(0, index)))
-  // Before anything is written: whoever waits begins again.
-  for (const { timer, row } of replayed) if (timer !== null) awaitTimer(tx, timerName(row.queue, timer))
-  let lastDueAt: number | null = null
   const due = dueTimes(work, batch)
-  for (const [steps, letter] of replayed.entries()) {
-    const dueAt = due(letter, steps)
-    lastDueAt = later(lastDueAt, dueAt)
-    revive(work, letter, { ...lifeAfter(work, letter, { ...batch, ...batch.settings }), dueAt })
-  }
+  const replayed = taken
+    .map(
+      (letter, index): Omit<Replaying, 'dueAt'> => ({
+        letter,
+        lands: landingOf(tx, letter),
+        isNamed: isNameFree(tx, letter, taken.slice(0, index)),
+      }),
+    )
+    .filter(({ isNamed, lands }) => isNamed || lands === 'in_place')
+    .map((one, steps): Replaying => ({ ...one, dueAt: due(one, steps) }))
+  awaitAll(tx, replayed)
+  for (const one of replayed) revive(work, one, lifeAfter(work, one.letter, { ...batch, ...batch.settings }))
+  const lastDueAt = replayed.reduce<number | null>((last, { dueAt }) => later(last, dueAt), null)
   const [changed, limit] = [replayed.length, batch.settings.limit]
   return advance(work, batch, { chosen, changed, conflicts: taken.length - changed, lastDueAt, limit })
+}
+
+interface Replaying {
+  readonly letter: Letter
+  readonly lands: Landing
+  /** No waiting timer has its name, nor has an older one of the batch. */
+  readonly isNamed: boolean
+  readonly dueAt: number | null
+}
+
+/** Before anything is written: whoever waits begins again. */
+function awaitAll(tx: Transaction, replayed: readonly Replaying[]): void {
+  for (const { letter, isNamed } of replayed) {
+    if (letter.timer !== null && isNamed) awaitTimer(tx, timerName(letter.row.queue, letter.timer))
+  }
+  const behind = replayed.filter(({ lands, dueAt }) => lands === 'behind_key' && dueAt === null)
+  takeKeys(
+    tx,
+    behind.map(({ letter: { row } }) => keyName(row.queue, row.key)),
+  )
 }
 
 /** By somebody else. */
@@ -42,11 +68,11 @@ function isNameFree(tx: Transaction, { timer, row }: Letter, older: readonly Let
 function dueTimes(
   { tx, at }: Work,
   { operation, settings }: ReplayBatch,
-): (letter: Letter, steps: number) => number | null {
+): (one: Omit<Replaying, 'dueAt'>, steps: number) => number | null {
   const { perSecond, delayMs } = settings
   const earliest = at + delayMs
   if (perSecond === null) {
-    return ({ place }) => (place === 'quarantined' || delayMs > 0 ? microseconds(earliest) : null)
+    return (one) => (delayMs > 0 || isDueNow(one) ? microseconds(earliest) : null)
   }
   const stepMs = 1_000 / perSecond
   const last = operationOf(tx, operation)?.lastDueAt ?? null
@@ -54,19 +80,25 @@ function dueTimes(
   return (_, steps) => microseconds(first + steps * stepMs)
 }
 
+function isDueNow({ letter, lands }: Omit<Replaying, 'dueAt'>): boolean {
+  if (lands === 'behind_key') return letter.timer !== null
+  return lands === 'in_place' || letter.place === 'quarantined'
+}
+
 function revive(
   work: Work,
-  { place, seq, timer, row }: Letter,
-  again: Pick<MemoryMessage, 'generation' | 'failureHistory' | 'dueAt'>,
+  { letter, lands, isNamed, dueAt }: Replaying,
+  again: Pick<MemoryMessage, 'generation' | 'failureHistory'>,
 ): void {
   const { tx } = work
-  if (place === 'moved') {
-    const { id, queue, key, body, headers, createdAt } = row
-    const own = { ...unlived, seq: ++tx.server.seq, id, queue, key, body, headers, createdAt, timerId: timer }
-    arrive(work, { ...own, ...again }, 'replay')
-    putDeadLetter(tx, seq, null)
+  const { place, seq, timer } = letter
+  if (place === 'moved' || lands === 'behind_key') {
+    arriveAnew(work, letter, { ...again, seq: ++tx.server.seq, lands, dueAt })
     return
   }
   const message = messageOf(tx, seq)
-  if (message !== undefined) arrive(work, { ...message, ...unlived, ...again, timerId: timer }, 'replay')
+  if (message === undefined) return
+  const names = { timerId: isNamed ? timer : null, firedTimerId: isNamed ? null : timer }
+  const { afterDead } = message
+  arrive(work, { ...message, ...unlived, afterDead, ...again, ...names, dueAt }, 'replay')
 }

@@ -1,9 +1,11 @@
 import { isRecord } from '../../core/validate.ts'
+import type { Landing } from '../../sql/landing.ts'
 import type { Replay, ReplayAnswer, replayDeadLetter } from '../../sql/replay-dead-letter.ts'
 import { type Letter, movedLetter, newestOf, quarantinedLetter } from './dead-letters.ts'
 import { arrive } from './inserting.ts'
 import type { Operation, Work } from './operation.ts'
-import { microseconds, unlived } from './rows.ts'
+import { keyName, landingOf } from './ordering.ts'
+import { type MemoryMessage, microseconds, unlived } from './rows.ts'
 import { timerName } from './tables.ts'
 import {
   awaitDeadLetter,
@@ -11,7 +13,9 @@ import {
   awaitTimer,
   messageOf,
   putDeadLetter,
+  removeMessage,
   type Transaction,
+  takeKeys,
 } from './transaction.ts'
 import { deadLetterOf, timerOf } from './visible.ts'
 
@@ -24,7 +28,7 @@ interface Seen {
 
 export const replay: Operation<typeof replayDeadLetter> = (work, input) => {
   const seen = (work.seen as Seen | null) ?? look(work.tx, input.id)
-  return [{ answer: seen === null ? 'not_found' : replaySeen(work, seen, input) }]
+  return [seen === null ? { answer: 'not_found', lands: null } : replaySeen(work, seen, input)]
 }
 
 function look(tx: Transaction, id: string): Seen | null {
@@ -35,11 +39,25 @@ function look(tx: Transaction, id: string): Seen | null {
 }
 
 /** Waits for who has the dead letter; who finds it gone then has lost a race. */
-function replaySeen(work: Work, seen: Seen, input: Replay): ReplayAnswer['answer'] {
+function replaySeen(work: Work, seen: Seen, input: Replay): ReplayAnswer {
   const { tx } = work
   const taken = takenOf(tx, seen)
-  if (taken === undefined) return 'already_replayed'
-  return taken.place === 'moved' ? insertAnew(work, taken, input) : setFree(work, { seen, taken, input })
+  if (taken === undefined) return { answer: 'already_replayed', lands: null }
+  const lands = landingOf(tx, taken)
+  const isInserted = taken.place === 'moved' || lands === 'behind_key'
+  const replaying = { seen, taken, lands, input }
+  return { answer: isInserted ? insertAnew(work, replaying) : setFree(work, replaying), lands }
+}
+
+interface Freeing {
+  readonly seen: Pick<Seen, 'isNameTaken'>
+  readonly taken: Letter
+  readonly lands: Landing
+  readonly input: Telling & Pick<Replay, 'delayMs'>
+}
+
+interface Replaying extends Freeing {
+  readonly seen: Seen
 }
 
 function takenOf(tx: Transaction, seen: Seen): Letter | undefined {
@@ -54,37 +72,56 @@ function takenOf(tx: Transaction, seen: Seen): Letter | undefined {
   return row === undefined ? undefined : quarantinedLetter(row)[0]
 }
 
-/** At the end of its queue. It leaves the dead letters only if no waiting timer has its name. */
-function insertAnew(work: Work, letter: Letter, input: Replay): ReplayAnswer['answer'] {
+/** At the end of its queue, or of its key. It leaves the dead letters only if no waiting timer has its name. */
+function insertAnew(work: Work, { seen, taken, lands, input }: Replaying): ReplayAnswer['answer'] {
   const { tx, at } = work
-  const { row, timer, seq } = letter
-  if (timer !== null) awaitTimer(tx, timerName(row.queue, timer), { newest: letter, isNameTaken: false })
-  const own = { ...unlived, seq: ++tx.server.seq }
+  const { row, timer } = taken
+  if (timer !== null) awaitTimer(tx, timerName(row.queue, timer), { newest: taken, isNameTaken: false })
+  const isDue = input.delayMs > 0 || (lands === 'behind_key' && timer !== null)
+  const dueAt = isDue ? microseconds(at + input.delayMs) : null
+  if (lands === 'behind_key' && dueAt === null) takeKeys(tx, [keyName(row.queue, row.key)], seen)
+  const seq = ++tx.server.seq
   if (timer !== null && timerOf(tx, row.queue, timer) !== undefined) return 'timer_conflict'
-  const { id, queue, key, body, headers, createdAt } = row
-  const dueAt = input.delayMs > 0 ? microseconds(at + input.delayMs) : null
-  const again = { ...lifeAfter(work, letter, input), timerId: timer, dueAt }
-  arrive(work, { ...own, id, queue, key, body, headers, createdAt, ...again }, 'replay')
-  putDeadLetter(tx, seq, null)
+  arriveAnew(work, taken, { ...lifeAfter(work, taken, input), seq, lands, dueAt })
   return 'replayed'
 }
 
-interface Freeing {
-  readonly seen: Seen
-  readonly taken: Letter
-  readonly input: Replay
+interface Anew extends Pick<MemoryMessage, 'seq' | 'dueAt' | 'generation' | 'failureHistory'> {
+  readonly lands: Landing
 }
 
-/** Where it lies, in the due lane: its seq lies below every cursor. A name that was taken during a wait is found by the index: 23505. */
-function setFree(work: Work, { seen, taken, input }: Freeing): ReplayAnswer['answer'] {
+/** As a row of its own. One that is due later takes its place in its key then. */
+export function arriveAnew(work: Work, { place, seq: before, timer, row }: Letter, anew: Anew): void {
+  const { tx } = work
+  const { lands, ...again } = anew
+  const { id, queue, body, headers, createdAt } = row
+  const isLater = lands === 'behind_key' && again.dueAt !== null
+  const keys = { key: isLater ? null : row.key, laterKey: isLater ? row.key : null }
+  const message = { ...unlived, id, queue, body, headers, createdAt, timerId: timer, ...keys, ...again }
+  arrive(work, message, 'replay')
+  if (place === 'moved') putDeadLetter(tx, before, null)
+  else removeMessage(tx, before)
+}
+
+/**
+ * Where it lies, in the due lane: its seq lies below every cursor. A name that was taken during a wait is found by the index: 23505. What has its place
+ * in its key goes without a name that is taken.
+ */
+export function setFree(work: Work, { seen, taken, lands, input }: Freeing): ReplayAnswer['answer'] {
   const { tx, at } = work
   const { timer } = taken
   const message = messageOf(tx, taken.seq)
-  if (message === undefined || seen.isNameTaken) return 'timer_conflict'
-  if (timer !== null) awaitTimer(tx, timerName(message.queue, timer), seen)
+  const isNamed = !seen.isNameTaken
+  if (message === undefined || (!isNamed && lands !== 'in_place')) return 'timer_conflict'
+  if (timer !== null && isNamed) awaitTimer(tx, timerName(message.queue, timer), seen)
   const dueAt = microseconds(at + input.delayMs)
-  const again = { ...lifeAfter(work, taken, input), timerId: timer, dueAt }
-  arrive(work, { ...message, ...unlived, ...again }, 'replay')
+  const { afterDead } = message
+  const names = { timerId: isNamed ? timer : null, firedTimerId: isNamed ? null : timer }
+  arrive(
+    work,
+    { ...message, ...unlived, afterDead, ...lifeAfter(work, taken, input), ...names, dueAt },
+    'replay',
+  )
   return 'replayed'
 }
 

@@ -27,6 +27,10 @@ export interface MemoryMessage extends MemoryRow {
   readonly seq: number
   /** The name of a timer that was claimed; it is free for others. */
   readonly firedTimerId: string | null
+  /** In an ordered queue: the key that it will have when it is due, that it is dead and holds its key, and who died before it. */
+  readonly laterKey: string | null
+  readonly parkedAt: number | null
+  readonly afterDead: string | null
   readonly dueAt: number | null
   readonly leaseToken: string | null
   readonly leasedUntil: number | null
@@ -62,6 +66,14 @@ export interface MemoryOperation {
   readonly lastDeadSeq: number
 }
 
+/** A row of the table of queues. */
+export interface MemoryQueue {
+  readonly pausedAt: number | null
+  readonly pausedBy: string | null
+  readonly resumedAt: number | null
+  readonly resumedBy: string | null
+}
+
 /** A row of the table of delivered messages. */
 export interface MemoryDelivered extends Omit<MemoryRow, 'firstAttemptAt' | 'lastAttemptAt'> {
   readonly deliveredSeq: number
@@ -72,6 +84,9 @@ export interface MemoryDelivered extends Omit<MemoryRow, 'firstAttemptAt' | 'las
 /** What nothing has happened to yet. */
 export const unlived = {
   firedTimerId: null,
+  laterKey: null,
+  parkedAt: null,
+  afterDead: null,
   attempts: 0,
   deliveries: 0,
   firstAttemptAt: null,

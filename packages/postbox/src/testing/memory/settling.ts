@@ -11,6 +11,7 @@ import { type HeldMessage, heldBy } from './claiming.ts'
 import { keep } from './delivering.ts'
 import { awaitTimers, insertDraft } from './inserting.ts'
 import type { Operation, Work } from './operation.ts'
+import { lockKeys } from './ordering.ts'
 import { type MemoryMessage, microseconds } from './rows.ts'
 import { timerName } from './tables.ts'
 import { putMessage, removeMessage, type Transaction } from './transaction.ts'
@@ -27,6 +28,7 @@ export const acknowledgeWithFollowOns: Operation<typeof deleteWithFollowOns> = (
   const held = [...heldBy(work.tx, settled).values()]
   const drafts = chosenOf(held.flatMap(({ entry }) => entry.followOns))
   awaitTimers(work.tx, drafts)
+  lockKeys(work.tx, drafts)
   end(work, held, delivered)
   for (const draft of drafts) insertDraft(work, draft, 'follow-on')
   return held.map(({ message }) => ({ seq: String(message.seq) }))
@@ -66,13 +68,13 @@ export const snooze: Operation<typeof snoozeMessages> = ({ tx }, given) =>
   putBack(tx, given, ({ message, entry }) => ({
     ...message,
     dueAt: microseconds(tx.startedAt + entry.delayMs),
-    deliveries: message.deliveries - 1,
+    deliveries: entry.deliveriesBefore,
   }))
 
 export const giveBack: Operation<typeof releaseLeases> = ({ tx }, given) =>
-  putBack(tx, given, ({ message }) => {
+  putBack(tx, given, ({ message, entry }) => {
     tx.toldQueues.add(message.queue)
-    return { ...message, deliveries: message.deliveries - 1 }
+    return { ...message, deliveries: entry.deliveriesBefore }
   })
 
 /** All names are looked up before the first is taken: two that want the same one is an error, as it is in Postgres. */

@@ -1,5 +1,11 @@
 import { createOrder, type Order, type Place } from './order.ts'
-import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage, MemoryOperation } from './rows.ts'
+import type {
+  MemoryDeadLetter,
+  MemoryDelivered,
+  MemoryMessage,
+  MemoryOperation,
+  MemoryQueue,
+} from './rows.ts'
 
 export type Lane = 'fresh' | 'due'
 
@@ -11,6 +17,7 @@ export interface Tables {
   readonly handled: Map<string, number>
   readonly operations: Map<string, MemoryOperation>
   readonly delivered: Map<number, MemoryDelivered>
+  readonly queues: Map<string, MemoryQueue>
   /** The name of a waiting timer → its seq. */
   readonly timers: ReadonlyMap<string, number>
   lane(queue: string, lane: Lane): Order | undefined
@@ -52,6 +59,7 @@ export function createTables(): Tables {
     handled: new Map(),
     operations: new Map(),
     delivered: new Map(),
+    queues: new Map(),
     timers,
     lane: (queue, lane) => lanes.get(queue)?.[lane],
     put,

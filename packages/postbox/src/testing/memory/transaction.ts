@@ -1,12 +1,18 @@
 import { sqlState } from '../../core/sql-state.ts'
 import type { Arrival } from './memory-database.ts'
-import type { MemoryDeadLetter, MemoryDelivered, MemoryMessage, MemoryOperation } from './rows.ts'
+import type {
+  MemoryDeadLetter,
+  MemoryDelivered,
+  MemoryMessage,
+  MemoryOperation,
+  MemoryQueue,
+} from './rows.ts'
 import { createTables, nameHeldBy, type Tables } from './tables.ts'
 
 /** What all transactions share. */
 export interface Server {
   readonly tables: Tables
-  /** Who has written a message, a dead letter, the name of a timer or an operation, and has not ended. */
+  /** Who has written a message, a dead letter, the name of a timer, an operation or a queue, and has not ended. */
   readonly locks: {
     readonly messages: Map<number, Transaction>
     readonly dead: Map<number, Transaction>
@@ -14,8 +20,12 @@ export interface Server {
     readonly timers: Map<string, Transaction>
     /** Advisory ones: nothing has to be written. */
     readonly handled: Map<string, Transaction>
+    readonly keys: Map<string, Transaction>
     readonly operations: Map<string, Transaction>
+    readonly queues: Map<string, Transaction>
   }
+  /** Queues that somebody has written down to be in the order of their keys. */
+  readonly ordered: Set<string>
   /** Aborts when a transaction ends that had messages in hand; then there is another. */
   nextEnd: AbortController
   /** Those that have an xid and have not ended. */
@@ -39,7 +49,10 @@ export interface Transaction {
   readonly handled: Map<string, number | null>
   /** Messages that it alone may mark as handled, until it ends. */
   readonly handling: Set<string>
+  /** Keys of ordered queues that it alone may publish to, until it ends. */
+  readonly keys: Set<string>
   readonly operations: Map<string, MemoryOperation | null>
+  readonly queues: Map<string, MemoryQueue>
   readonly arrivals: Map<number, Arrival>
   /** Queues whose subscribers are told when it commits, and channels on which a word is sent. */
   readonly toldQueues: Set<string>
@@ -60,11 +73,13 @@ export function createServer(): Server {
     delivered: new Map(),
     timers: new Map(),
     handled: new Map(),
+    keys: new Map(),
     operations: new Map(),
+    queues: new Map(),
   }
   const nextEnd = new AbortController()
   const sequences = { xid: 0, seq: 0, deadSeq: 0, deliveredSeq: 0 }
-  return { tables: createTables(), locks, nextEnd, running: new Set(), ...sequences }
+  return { tables: createTables(), locks, ordered: new Set(), nextEnd, running: new Set(), ...sequences }
 }
 
 export function createTransaction(server: Server, startedAt: number): Transaction {
@@ -77,7 +92,9 @@ export function createTransaction(server: Server, startedAt: number): Transactio
     timers: new Map(),
     handled: new Map(),
     handling: new Set(),
+    keys: new Set(),
     operations: new Map(),
+    queues: new Map(),
     arrivals: new Map(),
     toldQueues: new Set(),
     toldChannels: new Set(),
@@ -140,6 +157,18 @@ export function awaitTimer(tx: Transaction, name: string, seen?: unknown): void 
   if (owner !== undefined && owner !== tx) throw new Blocked(owner, seen)
   const holder = tx.server.tables.timers.get(name)
   if (holder !== undefined) awaitMessage(tx, holder, seen)
+}
+
+/** Throws when somebody else has published to one of the keys; else nobody else may, until this ends. */
+export function takeKeys(tx: Transaction, keys: readonly string[], seen?: unknown): void {
+  for (const key of keys) {
+    const owner = tx.server.locks.keys.get(key)
+    if (owner !== undefined && owner !== tx) throw new Blocked(owner, seen)
+  }
+  for (const key of keys) {
+    tx.server.locks.keys.set(key, tx)
+    tx.keys.add(key)
+  }
 }
 
 /** Writes a message, new or not. */
@@ -223,6 +252,7 @@ export function commit(tx: Transaction): void {
     if (row === null) tables.delivered.delete(deliveredSeq)
     else tables.delivered.set(deliveredSeq, row)
   }
+  for (const [name, queue] of tx.queues) tables.queues.set(name, queue)
   release(tx)
 }
 
@@ -247,10 +277,12 @@ function letGo(tx: Transaction): void {
   for (const deliveredSeq of tx.delivered.keys()) locks.delivered.delete(deliveredSeq)
   for (const name of tx.timers.keys()) locks.timers.delete(name)
   for (const key of tx.handling) locks.handled.delete(key)
+  for (const key of tx.keys) locks.keys.delete(key)
   for (const id of tx.operations.keys()) locks.operations.delete(id)
+  for (const name of tx.queues.keys()) locks.queues.delete(name)
   if (tx.xid !== null) running.delete(tx.xid)
-  for (const written of [tx.messages, tx.dead, tx.delivered, tx.timers, tx.handled, tx.operations])
-    written.clear()
+  const { messages, dead, delivered, timers, handled, operations, queues } = tx
+  for (const written of [messages, dead, delivered, timers, handled, operations, queues]) written.clear()
   for (const goOn of tx.waiters.splice(0)) goOn()
   if (tx.handling.size > 0) tellEnd(tx.server)
 }

@@ -1,0 +1,178 @@
+import { contenderNamed } from '../contenders/catalogue.ts'
+import { type Line, type MetricName, type Result, valuesOf } from './metrics.ts'
+import { percentile, spreadOf } from './statistics.ts'
+
+export interface Ratio {
+  readonly value: number
+  /** At least, or at most, depending on what it is. */
+  readonly bar: number
+  readonly isMet: boolean
+  /** The contender that it is a ratio to; null: a figure by itself. */
+  readonly peer: string | null
+  /** Round by round. */
+  readonly spread: { readonly min: number; readonly max: number }
+}
+
+interface Definition {
+  readonly title: string
+  readonly scenario: string
+  readonly metric: MetricName
+  readonly bar: number
+  readonly isMoreBetter: boolean
+  /** Whom it is compared with: the best of them is 1. Not given: nobody, the figure itself counts. */
+  readonly against?: (line: Line) => boolean
+}
+
+const isPeer = (line: Line): boolean => contenderNamed(line.contender).kind === 'peer'
+const notifies = (line: Line): boolean => isPeer(line) && contenderNamed(line.contender).notifies
+const isLimit = (line: Line): boolean => contenderNamed(line.contender).kind === 'limit'
+const more = { isMoreBetter: true } as const
+const less = { isMoreBetter: false } as const
+
+export const definitions = {
+  drainNoop: {
+    title: 'drain, handlers do nothing',
+    scenario: 'drain-noop',
+    metric: 'perSecond',
+    bar: 2.5,
+    ...more,
+    against: isPeer,
+  },
+  drainDefaults: {
+    title: 'the same, everybody at defaults',
+    scenario: 'drain-defaults',
+    metric: 'perSecond',
+    bar: 3,
+    ...more,
+    against: isPeer,
+  },
+  publishMany: {
+    title: 'publish many',
+    scenario: 'publish-many',
+    metric: 'perSecond',
+    bar: 2.5,
+    ...more,
+    against: isPeer,
+  },
+  walPerMessage: {
+    title: 'WAL bytes, publish to acknowledgement',
+    scenario: 'drain-noop',
+    metric: 'walBytes',
+    bar: 0.55,
+    ...less,
+    against: isPeer,
+  },
+  idleP50: {
+    title: 'latency while idle, p50',
+    scenario: 'idle-latency',
+    metric: 'p50Ms',
+    bar: 1,
+    ...less,
+    against: isPeer,
+  },
+  idleP99: {
+    title: 'latency while idle, p99',
+    scenario: 'idle-latency',
+    metric: 'p99Ms',
+    bar: 1,
+    ...less,
+    against: isPeer,
+  },
+  publish64VsPlain: {
+    title: 'publish at 64 committers, to plain inserts',
+    scenario: 'publish-64',
+    metric: 'perSecond',
+    bar: 0.85,
+    ...more,
+    against: isLimit,
+  },
+  publish64VsPeer: {
+    title: 'publish at 64 committers, to peers that notify',
+    scenario: 'publish-64',
+    metric: 'perSecond',
+    bar: 2,
+    ...more,
+    against: notifies,
+  },
+  pinnedXmin: {
+    title: 'pinned xmin, last quarter to first',
+    scenario: 'pinned-xmin',
+    metric: 'lastToFirst',
+    bar: 0.9,
+    ...more,
+  },
+  pinnedXminP99Ms: {
+    title: 'pinned xmin, p99 of the last quarter, ms',
+    scenario: 'pinned-xmin',
+    metric: 'p99Ms',
+    bar: 50,
+    ...less,
+  },
+  drainVsFloor: {
+    title: 'drain, to the floor',
+    scenario: 'drain-noop',
+    metric: 'perSecond',
+    bar: 0.45,
+    ...more,
+    against: isLimit,
+  },
+  timerP99Ms: { title: 'timers, p99 after due, ms', scenario: 'timers', metric: 'p99Ms', bar: 20, ...less },
+  fourProcesses: {
+    title: 'drain by 4 processes, to 1',
+    scenario: 'four-processes',
+    metric: 'fourToOne',
+    bar: 1,
+    ...more,
+  },
+  heapMb: {
+    title: 'heap while a million drain, MB',
+    scenario: 'million',
+    metric: 'peakHeapMb',
+    bar: 150,
+    ...less,
+  },
+} as const satisfies Record<string, Definition>
+
+export type RatioName = keyof typeof definitions
+export type Ratios = Readonly<Partial<Record<RatioName, Ratio>>>
+
+/** Those that the run has measured. */
+export function ratiosOf(results: readonly Result[]): Ratios {
+  const found = Object.entries(definitions).map(([name, definition]) => [name, ratioOf(definition, results)])
+  return Object.fromEntries(found.filter(([, ratio]) => ratio !== null))
+}
+
+function ratioOf(definition: Definition, results: readonly Result[]): Ratio | null {
+  const { metric, against, isMoreBetter } = definition
+  const lines = results.find(({ scenario }) => scenario === definition.scenario)?.lines ?? []
+  const ours = best(
+    lines.filter(({ contender }) => contenderNamed(contender).kind === 'ours'),
+    definition,
+  )
+  if (ours === null) return null
+  if (against === undefined) return judge(definition, valuesOf(ours, metric), null)
+  const theirs = best(lines.filter(against), definition)
+  if (theirs === null) return null
+  const own = valuesOf(ours, metric)
+  const other = valuesOf(theirs, metric)
+  // Rounds belong together when none is missing; else each of ours is held against their median.
+  const isPaired = own.length === other.length
+  const ratios = own.map((value, round) => value / (isPaired ? other[round]! : percentile(other, 50)))
+  const name = lines.some((line) => line.contender === theirs.contender && line.tuning !== theirs.tuning)
+    ? `${theirs.contender} (${theirs.tuning})`
+    : theirs.contender
+  return judge({ ...definition, isMoreBetter }, ratios, name)
+}
+
+/** By the median of its rounds; null when none of them has a figure. */
+function best(lines: readonly Line[], { metric, isMoreBetter }: Definition): Line | null {
+  const sign = isMoreBetter ? -1 : 1
+  const measured = lines.filter((line) => valuesOf(line, metric).length > 0)
+  const medianOf = (line: Line): number => percentile(valuesOf(line, metric), 50)
+  return measured.toSorted((a, b) => sign * (medianOf(a) - medianOf(b)))[0] ?? null
+}
+
+function judge({ bar, isMoreBetter }: Definition, values: readonly number[], peer: string | null): Ratio {
+  const { median: value, min, max } = spreadOf(values)
+  return { value, bar, isMet: isMoreBetter ? value >= bar : value <= bar, peer, spread: { min, max } }
+}

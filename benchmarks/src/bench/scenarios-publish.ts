@@ -1,0 +1,62 @@
+import { tuned } from './cast.ts'
+import type { Scenario } from './scenario.ts'
+import { peers } from './scenarios-backlog.ts'
+import { publishing, publishMany } from './stage.ts'
+
+const more = { figure: 'perSecond', isMoreBetter: true } as const
+
+export const publishers: readonly Scenario[] = [
+  {
+    name: 'publish-many',
+    title: 'Publish many: 1,000 a transaction, one connection',
+    about:
+      'By the call that each has for many. pg-transactional-outbox has none: its inserts are all on their way at once.',
+    ...more,
+    cast: tuned('postbox', ...peers, 'floor'),
+    messages: 50_000,
+    quick: { messages: 20_000 },
+    seconds: (_, messages) => messages / 10_000,
+    async run(stage, messages) {
+      const { perSecond, costs } = await publishMany(stage, messages)
+      return { perSecond, ...costs }
+    },
+  },
+  publishOne(1, { messages: 1_500, perSecond: 400 }),
+  publishOne(16, { messages: 8_000, perSecond: 2_000 }),
+  publishOne(64, { messages: 12_000, perSecond: 2_500, quick: 4_000 }),
+]
+
+interface Size {
+  readonly messages: number
+  readonly quick?: number
+  readonly perSecond: number
+}
+
+/** The floor's insert is what an application does without an outbox: the plain insert. */
+function publishOne(committers: number, { messages: all, quick, perSecond: pace }: Size): Scenario {
+  return {
+    name: `publish-${committers}`,
+    title: `Publish one a transaction, ${committers} committer${committers === 1 ? '' : 's'}`,
+    about:
+      'BEGIN, publish, COMMIT on each connection, one after the other. The floor is a plain insert. BullMQ has no way into the transaction, and commits by itself.',
+    ...more,
+    cast: tuned(
+      'floor',
+      'postbox',
+      'graphile-worker',
+      'pg-boss notify',
+      'bullmq',
+      'pg-boss',
+      'pg-transactional-outbox',
+    ),
+    messages: all,
+    quick: quick === undefined ? null : { messages: quick },
+    seconds: (_, messages) => messages / pace,
+    async run(stage, messages) {
+      const { perSecond, costs } = await publishing(stage, messages, (player) =>
+        player.tell('publishEach', { messages, committers }),
+      )
+      return { perSecond, ...costs }
+    },
+  }
+}

@@ -1,0 +1,2 @@
+// The whole of what ../integration/validate-schema.test.ts does a share of.
+import '../integration/validate-schema.test.ts'

@@ -108,6 +108,15 @@ export const transacting = [
     tests: ['runtime/resolve-commit.test.ts'],
   },
   {
+    name: 'cancelled once',
+    guard:
+      'What a transaction is at that outlived its connection is cancelled until it is over: it may have been on its way.',
+    file: 'runtime/resolve-commit.ts',
+    find: 'await lane.run(cancelTransaction(fenced)).catch(() => {})',
+    replace: 'if (tries === 1) await lane.run(cancelTransaction(fenced)).catch(() => {})',
+    tests: ['runtime/resolve-commit.test.ts'],
+  },
+  {
     name: 'swallowed failure',
     guard: 'A handler that swallows the failure of its transaction has not succeeded.',
     file: 'runtime/deliver.ts',

@@ -58,16 +58,24 @@ const filled: Readonly<Record<Place, string>> = {
                 select 'infinity',`,
 }
 
+interface Filling {
+  readonly queue?: string
+  readonly place?: Place
+  /** For who asks for times among them: when it is now, however long it takes to fill. */
+  readonly now?: Date
+}
+
 /** So many at once, a millisecond apart, the newest failed a minute ago. */
 export async function fillDead(
   database: Queryable,
   rows: number,
-  { queue = 'orders', place = 'moved' }: { readonly queue?: string; readonly place?: Place } = {},
+  { queue = 'orders', place = 'moved', now }: Filling = {},
 ): Promise<void> {
   await database.query(
-    `${filled[place]} gen_random_uuid(), $2, '1', 1, 1, now(), now() - interval '1 minute' - n * interval '1 ms', 'rejected'
+    `${filled[place]} gen_random_uuid(), $2, '1', 1, 1, now(),
+            coalesce($3::timestamptz, now()) - interval '1 minute' - n * interval '1 ms', 'rejected'
        from generate_series(1, $1::int) as n`,
-    [rows, queue],
+    [rows, queue, now?.toISOString() ?? null],
   )
 }
 

@@ -61,3 +61,16 @@ function readingOf(plan: PlanNode): StatementReading {
 function below(node: PlanNode): readonly PlanNode[] {
   return [node, ...(node.Plans ?? []).flatMap(below)]
 }
+
+/**
+ * The fewest pages of up to thirty readings, until one is within the bound: where others alter tables meanwhile, the session reads the catalogue again, some
+ * forty pages that are not the statement's. Those of a statement that walks are there in each.
+ */
+export async function fewestPages(
+  bound: number,
+  read: () => Promise<{ readonly pages: number }>,
+): Promise<number> {
+  let fewest = Number.POSITIVE_INFINITY
+  for (let count = 0; count < 30 && fewest > bound; count++) fewest = Math.min(fewest, (await read()).pages)
+  return fewest
+}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../../../tests/support/fake-clock.ts'
 import { idle } from '../../../../tests/support/lease-bench.ts'
-import { resolveCommit } from './resolve-commit.ts'
+import { resolveCommit, untilEnded } from './resolve-commit.ts'
 
 /** A database that gives these answers, one after the other. */
 function answering(...answers: readonly (string | null | Error)[]) {
@@ -55,5 +55,30 @@ describe('a COMMIT that was not answered', () => {
     giveUp.abort()
 
     expect(await resolving).toBe('unknown')
+  })
+})
+
+describe('a transaction that failed, and may have outlived its connection', () => {
+  test('is cancelled each time that it is found under way: its statement may have been on its way before', async () => {
+    const clock = fakeClock()
+    const statuses = ['in progress', 'in progress', 'in progress', 'aborted']
+    const sent: string[] = []
+    const run = async ({ name }: { readonly name: string }) => {
+      sent.push(name)
+      return name === 'read_transaction_status' ? [{ status: statuses.shift() }] : [{ cancelled: 'true' }]
+    }
+    const fenced = { seq: '1', xid: '7', pid: '8', patience: '0' }
+    const ended = untilEnded(fenced, {
+      ...{ lane: { run: run as never }, clock, statementTimeoutMs: 30_000 },
+      giveUp: new AbortController().signal,
+    })
+    for (const ms of [100, 200, 400]) {
+      await idle()
+      clock.advance(ms)
+    }
+
+    expect(await ended).toBe('aborted')
+    const round = ['read_transaction_status', 'cancel_transaction']
+    expect(sent).toEqual([...round, ...round, ...round, 'read_transaction_status'])
   })
 })

@@ -29,7 +29,8 @@ export async function resolveCommit(
 }
 
 /**
- * What became of a transaction that failed, and whether it has let its locks go: asked for as long as a statement may take. What it is at is cancelled, since nobody waits for it any more.
+ * What became of a transaction that failed, and whether it has let its locks go: asked for as long as a statement may take. What it is at is cancelled, since nobody waits for it any more; each time anew,
+ * because a statement may still have been on its way.
  */
 export async function untilEnded(
   fenced: FencedRow,
@@ -43,7 +44,7 @@ export async function untilEnded(
       () => 'in progress',
     )
     if (status !== 'in progress' || giveUp.aborted || clock.now() >= deadline) return status
-    if (tries === 1) await lane.run(cancelTransaction(fenced)).catch(() => {})
+    await lane.run(cancelTransaction(fenced)).catch(() => {})
     await clock.sleep(reconnectDelayMs(tries, Math.random()), giveUp)
   }
 }

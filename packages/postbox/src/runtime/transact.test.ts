@@ -190,7 +190,7 @@ describe('a transaction of a handler', () => {
     }
 
     await expect(committed).rejects.toBe(lost)
-    expect(onLane.filter((name) => name === 'cancel_transaction')).toHaveLength(1)
+    expect(onLane.filter((name) => name === 'cancel_transaction')).toHaveLength(2)
     expect(member.decision.outcome).toEqual({ kind: 'unresolved', mayHaveLanded: false })
   })
 

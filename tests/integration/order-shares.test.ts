@@ -49,6 +49,33 @@ test('first rows that only a sweep can find get their share beside them', async 
   expect(seqs).toContain(1)
 })
 
+test('a row that is due and behind a settled one takes one place of the room', async () => {
+  await publish('a', 'b', 'c')
+  await database.query(`update outbox set attempts = 1, due_at = now() where key = 'a'`)
+
+  const { seqs } = await claim({ room: 2, keys: [{ key: 'a', after: '0' }] })
+
+  expect(seqs).toEqual([1, 2])
+})
+
+test('a row that a sweep finds, and another way as well, takes one place of the room', async () => {
+  await publish('a', 'b', 'c')
+
+  const { seqs } = await claim({ room: 2, keysFrom: '' })
+
+  expect(seqs).toEqual([1, 2])
+})
+
+test('a settled key whose next row is due, and had no room, is named as left', async () => {
+  await publish('a', 'b')
+  await database.query(`update outbox set attempts = 1, due_at = now() - interval '1 minute' where key = 'b'`)
+  await database.query(`update outbox set attempts = 1, due_at = now() where key = 'a'`)
+
+  const { seqs, left } = await claim({ keys: [{ key: 'a', after: '0' }] })
+
+  expect({ seqs, left }).toEqual({ seqs: [2], left: ['a'] })
+})
+
 test('a settled key that has nothing left, is held by somebody, or is to be tried later is not named as left', async () => {
   await publish('quiet', 'held', 'busy', 'later')
   await database.query(

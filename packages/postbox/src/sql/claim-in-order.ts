@@ -22,6 +22,7 @@ import {
   next,
   nexted,
   ofKey,
+  once,
   oursOf,
   type Parts,
   spareLooks,
@@ -147,7 +148,7 @@ with recursive quick as materialized (
    cross join lateral (${inSight(parts)}) as u
    where not w.paused
 ), firsts as materialized (
-  select w.ord, c.lane, c.seq, c.seen, null::text as settled, c.due_at
+  select w.ord, c.lane, c.seq, c.seen, c.due_at
     from wanted as w
    cross join lateral (
      ${due(parts)}
@@ -155,10 +156,9 @@ with recursive quick as materialized (
      ${fresh(parts)}) as c
    where not w.paused${settles ? nexted : ''}${hops ? hopped : ''}
 ), ranked as materialized (
-  select ord, seq, seen, settled, is_fresh, row_number() over (order by is_due desc, nth, seq) as place
-    from (select ord, seq, max(seen) as seen, max(settled) as settled, coalesce(min(nth) filter (where lane = 1), min(nth)) as nth, bool_or(lane = 1) as is_due, bool_or(lane = 3) as is_fresh
-            from (select *, row_number() over (partition by ord, lane order by due_at, seq) as nth from firsts) as f
-           group by ord, seq) as f
+  select ord, seq, seen, lane = 3 as is_fresh, row_number() over (order by lane = 1 desc, nth, seq) as place
+    from (select *, row_number() over (partition by ord, lane order by due_at, seq) as nth from firsts) as f
+   where ${once(parts)}
 ), picked as materialized (
   select p.*
     from wanted as w
@@ -255,7 +255,10 @@ function following({ messages, isOurs }: Parts): string {
 
 /** How far each queue was looked through. Up to the last row in sight, unless there was no room for one of those that could be had, or not all of them were offered. */
 function queueRows(names: Names, parts: Parts, generation: number | null): string {
-  const { hops } = parts
+  const { hops, settles } = parts
+  const left = `ranked as r
+                      where r.ord = w.ord
+                        and r.place > (select case when count(*) = w.room then max(p.place) end from picked as p where p.queue = w.queue)`
   return `select 'queue' as kind,
        w.queue,
        pg_current_xact_id()::text as own,
@@ -278,18 +281,20 @@ function queueRows(names: Names, parts: Parts, generation: number | null): strin
                         order by m.due_at, m.seq
                         limit ${mostDueLooks}) as d
                 where d.later_key is not null)::int::text as joining,
-       f.keys_left::text as leftkeys,
+       ${settles ? 'k.keys_left::text' : 'null'} as leftkeys,
        (f.left_over > 0 or o.last_fresh is not null or o.is_due_cut)::text as leftover,
        null as id, null as seq, null as key, null as timer, null as body, null as headers, null as attempts,
        null as deliveries, null as suspect, null as created, null as first, null as generation, null as due, null as afterdead
   from wanted as w
  cross join lateral (select count(*) as seen, max(u.seq) as last from sight as u where u.ord = w.ord) as v
  cross join lateral (select min(r.seq) filter (where r.is_fresh) as first_left,
-                            jsonb_agg(r.settled) filter (where r.settled is not null) as keys_left,
                             count(*) as left_over
-                       from ranked as r
-                      where r.ord = w.ord
-                        and r.place > (select case when count(*) = w.room then max(p.place) end from picked as p where p.queue = w.queue)) as f
+                       from ${left}) as f${
+                         settles
+                           ? `
+ cross join lateral (select jsonb_agg(n.key) as keys_left from nexts as n where n.seq in (select r.seq from ${left})) as k`
+                           : ''
+                       }
  cross join lateral (select case when count(*) filter (where c.lane = 3) = ${mostFresh(parts)} then max(c.seq) filter (where c.lane = 3) end as last_fresh,
                             count(*) filter (where c.lane = 1) = w.room + ${spareLooks} as is_due_cut
                        from firsts as c

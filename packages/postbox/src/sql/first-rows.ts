@@ -95,7 +95,7 @@ export function next({ messages, isOurs }: Parts): string {
 
 export const nexted = `
    union all
-  select n.ord, 2, n.seq, n.seen, n.key, null
+  select n.ord, 2, n.seq, n.seen, null
     from nexts as n`
 
 /** So many fresh ones are offered at most: what is behind settled ones gets half of the room, or as much of it as it needs. */
@@ -167,6 +167,14 @@ export function hopping({ messages, isOurs }: Parts): string {
 
 export const hopped = `
    union all
-  select h.ord, 4, h.seq, h.seen, null, null
+  select h.ord, 4, h.seq, h.seen, null
     from hops as h
    where h.is_free`
+
+/** Each row by one way: what comes behind a settled row may be due, and keys are hopped to whatever lies there. Fresh rows are not due, nor of a settled key. */
+export function once({ settles, hops }: Parts): string {
+  const isNot = (lane: number, others: string): string =>
+    `(lane <> ${lane} or seq not in (select seq from firsts where ${others}))`
+  const each = [settles ? isNot(2, 'lane = 1') : '', hops ? isNot(4, 'lane <> 4') : '']
+  return each.filter((condition) => condition !== '').join('\n     and ') || 'true'
+}

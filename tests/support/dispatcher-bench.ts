@@ -4,6 +4,7 @@ import type { Message } from '../../packages/postbox/src/core/message.ts'
 import type { Outcome } from '../../packages/postbox/src/core/outcome.ts'
 import type { SubscribeOptions } from '../../packages/postbox/src/core/subscribe-options.ts'
 import { createAlarms } from '../../packages/postbox/src/runtime/alarms.ts'
+import { type Breath, createBreath } from '../../packages/postbox/src/runtime/breath.ts'
 import { createDispatcher } from '../../packages/postbox/src/runtime/dispatcher.ts'
 import type { Failpoint } from '../../packages/postbox/src/runtime/failpoint.ts'
 import { createGate, type Gate } from '../../packages/postbox/src/runtime/gate.ts'
@@ -40,6 +41,8 @@ interface Given {
   readonly queues?: readonly string[]
   /** Shared with other dispatchers; absent: one of its own. */
   readonly gate?: Gate
+  /** Absent: one of its own. */
+  readonly breath?: Breath
   /** Counts the deliveries of suspects; absent: at once, and all of them. */
   readonly count?: (suspect: Held) => Promise<boolean>
   readonly clock?: FakeClock
@@ -82,6 +85,7 @@ export function dispatcherOf(options: SubscribeOptions, given: Given = {}) {
     failpoint: given.failpoint,
     signals: createSignals(abandon.signal),
     gate: given.gate ?? createGate(clock, halt.signal),
+    breath: given.breath ?? createBreath(),
     count: given.count ?? (async () => true),
     desk: {
       finished(held, outcome, durationMs) {

@@ -27,6 +27,21 @@ describe('the slots of a dispatcher', () => {
     expect(seqsOf(runs)).toEqual(['1', '2', '3', '4'])
   })
 
+  test('handlers for which there is no breath left start when it comes back, in order', async () => {
+    let left = 2
+    const again = new Set<() => void>()
+    const mayStart = (next: () => void): boolean => left-- > 0 || !again.add(next)
+    const { dispatcher, runs, take } = dispatcherOf({ concurrency: 5 }, { breath: { mayStart } })
+    await take(leasedUpTo(4))
+    const first = [seqsOf(runs), dispatcher.running, dispatcher.waiting]
+    left = 2
+    for (const next of again) next()
+    await idle()
+
+    expect(first).toEqual([['1', '2'], 2, 2])
+    expect(seqsOf(runs)).toEqual(['1', '2', '3', '4'])
+  })
+
   test('no handler runs within the call that takes its message: all of them are under way by then, and no one is yet', async () => {
     const { dispatcher, runs } = dispatcherOf({ concurrency: 2 })
     dispatcher.take(leasedUpTo(2))

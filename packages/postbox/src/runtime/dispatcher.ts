@@ -4,6 +4,7 @@ import { ofMessage } from '../core/of-message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { averaged, type Measured, prefetchFor } from '../core/prefetch.ts'
 import { deliveriesWithoutOutcome, isExhausted, isSuspect } from '../core/settlement.ts'
+import type { Breath } from './breath.ts'
 import type { Clock } from './clock.ts'
 import { type DeliveryTools, deliver } from './deliver.ts'
 import type { Failpoint } from './failpoint.ts'
@@ -40,6 +41,7 @@ export interface DispatcherParts {
   /** Where messages end. */
   readonly desk: Desk
   readonly gate: Gate
+  readonly breath: Breath
   /** Counts the delivery of a suspect. False: it must not be run. Never rejects. */
   count(suspect: Held): Promise<boolean>
   /** A slot became free. */
@@ -54,7 +56,7 @@ const mostInLine = 1_000
 export function createDispatcher(subscription: Subscription, parts: DispatcherParts): Dispatcher {
   const { concurrency } = subscription.settings
   const size = sizeOf(subscription)
-  const { gate, tools } = parts
+  const { gate, breath, tools } = parts
   const units = createUnits(subscription.run, tools.clock, () => pump())
   const changed = (): void => {
     pump()
@@ -86,7 +88,7 @@ export function createDispatcher(subscription: Subscription, parts: DispatcherPa
   const pump = (): void => {
     if (isClosed) return
     if (units.hasSuspects && running < concurrency) gate.isolate(nextSuspect)
-    while (running < concurrency && gate.mayStart(pump)) {
+    while (running < concurrency && units.waiting > 0 && gate.mayStart(pump) && breath.mayStart(pump)) {
       const unit = units.next()
       if (unit === null) return
       const startable = unit.filter(isStartable)

@@ -12,6 +12,7 @@ import { recordedEvents } from '../../../../tests/support/recorded-events.ts'
 import { subscriptionOf } from '../../../../tests/support/runner-bench.ts'
 import type { Handler } from '../core/handler.ts'
 import { resolveSubscribeOptions } from '../core/subscribe-options.ts'
+import { createBreath } from './breath.ts'
 import type { DeliveryTools } from './deliver.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { createGate } from './gate.ts'
@@ -196,6 +197,7 @@ describe('when it is halted', () => {
       desk,
       keySettled: () => {},
       gate: createGate(clock, new AbortController().signal),
+      breath: createBreath(),
       count: async () => true,
       roomMade: () => {},
     })

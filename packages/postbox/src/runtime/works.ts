@@ -13,6 +13,7 @@ import { readPauses } from '../sql/read-pauses.ts'
 import { tellQueues } from '../sql/tell-queues.ts'
 import { heardWake } from '../sql/wake.ts'
 import { createAlarms } from './alarms.ts'
+import { createBreath } from './breath.ts'
 import { createClaimers } from './claimers.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { ContextTools } from './context.ts'
@@ -152,10 +153,11 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const count = (suspect: Held): Promise<boolean> => countSuspect(shared, suspect)
   const slots = { tools, signals, failpoint, count, roomMade: engine.roomMade, keySettled: engine.keySettled }
   const gate = createGate(clock, phases.halt)
+  const breath = createBreath()
   const dispatcher = (subscription: Subscription, own: Gate): Dispatcher => {
     served.add(subscription.settings)
     keeperSleeper.wake()
-    return createDispatcher(subscription, { ...slots, gate: own, desk: hand.desk(subscription) })
+    return createDispatcher(subscription, { ...slots, gate: own, breath, desk: hand.desk(subscription) })
   }
   return {
     clock,

@@ -244,6 +244,14 @@ export const claiming = [
     timeoutMs: 5_000,
   },
   {
+    name: 'lane: asked for a statement',
+    guard: 'Who is asked for his statement knows of the answer before it: a renewal does not name what a flush has just written.',
+    file: 'runtime/lane.ts',
+    find: 'const using = isWritten && ready',
+    replace: 'const using = ready',
+    tests: ['runtime/lane.test.ts'],
+  },
+  {
     name: 'late answers are heard',
     guard: 'An answer that comes after its deadline is heard, where the connection is not ours to close.',
     file: 'runtime/lane.ts',

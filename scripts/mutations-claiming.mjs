@@ -245,11 +245,12 @@ export const claiming = [
   },
   {
     name: 'lane: asked for a statement',
-    guard: 'Who is asked for his statement knows of the answer before it: a renewal does not name what a flush has just written.',
+    guard:
+      'Who is asked for his statement knows of the answer before it: a renewal does not name what a flush has just written.',
     file: 'runtime/lane.ts',
     find: 'const using = isWritten && ready',
     replace: 'const using = ready',
-    tests: ['runtime/lane.test.ts'],
+    tests: ['runtime/lane-turns.test.ts'],
   },
   {
     name: 'late answers are heard',

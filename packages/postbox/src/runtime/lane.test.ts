@@ -86,21 +86,6 @@ describe('run', () => {
     expect(events).toEqual([...during, '1: b', '1: c'])
   })
 
-  test('what is written goes before the last answer is worked out, and who is asked for a statement is asked after', async () => {
-    const { lane, run, events } = laneOf()
-    await run('first')
-    const workedOut = async (name: string): Promise<void> => {
-      await run(name)
-      // As far from the answer as a claim is.
-      for (let turns = 0; turns < 3; turns++) await null
-      events.push(`${name} is worked out`)
-    }
-    await Promise.all([workedOut('a'), run('b')])
-    await Promise.all([workedOut('c'), lane.run(() => statement('d'))])
-
-    expect(events.slice(3)).toEqual(['1: a', '1: b', 'a is worked out', '1: c', 'c is worked out', '1: d'])
-  })
-
   test('gives the rows of its statement, and its failure as it is', async () => {
     const failure = failed('22003')
     const { run } = laneOf({ answer: (name) => (name === 'bad' ? Promise.reject(failure) : undefined) })

@@ -137,9 +137,7 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const isQuiet = !parts.listenDatabase.singleSession
   const waker = createWaker({ listener, names, isQuiet, oweSweep: () => engine.oweSweep() })
   const hand = createHand({
-    settler,
-    clock,
-    teller,
+    ...{ settler, clock, teller },
     describe: describerOf(parts.describeError),
     putBack: (queue, delayMs) => engine.putBack(queue, delayMs),
     emptied: () => engine.emptied(),
@@ -151,13 +149,13 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const keeperSleeper = createSleeper(clock)
   const tools = toolsOf(parts, { ...writing, ...timeout, open: parts.open, rules: writing })
   const count = (suspect: Held): Promise<boolean> => countSuspect(shared, suspect)
-  const slots = { tools, signals, failpoint, count, roomMade: engine.roomMade, keySettled: engine.keySettled }
+  const { roomMade, keySettled } = engine
+  const slots = { tools, signals, failpoint, count, breath: createBreath(), roomMade, keySettled }
   const gate = createGate(clock, phases.halt)
-  const breath = createBreath()
   const dispatcher = (subscription: Subscription, own: Gate): Dispatcher => {
     served.add(subscription.settings)
     keeperSleeper.wake()
-    return createDispatcher(subscription, { ...slots, gate: own, breath, desk: hand.desk(subscription) })
+    return createDispatcher(subscription, { ...slots, gate: own, desk: hand.desk(subscription) })
   }
   return {
     clock,

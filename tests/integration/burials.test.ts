@@ -2,8 +2,9 @@ import { createOutbox, type Handler, noRetry, type OutboxOptions } from 'postbox
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../packages/postbox/src/runtime/clock.ts'
 import { useBench } from '../support/decisions-bench.ts'
-import { fakeClock } from '../support/fake-clock.ts'
+import { type FakeClock, fakeClock, loopsSleep } from '../support/fake-clock.ts'
 import { inTransaction } from '../support/in-transaction.ts'
+import { eventually } from '../support/signals.ts'
 import { watchStatements } from '../support/statements.ts'
 
 const bench = useBench()
@@ -55,6 +56,10 @@ const breakages = [
   ],
 ] as const
 
+/** Publishers notify it: who published while it lay down would be found by its next look, for which nobody moves the clock. */
+const liesStill = (clock: FakeClock): Promise<unknown> =>
+  eventually(() => loopsSleep(clock), { what: 'the outbox to sleep' })
+
 describe('a burial that cannot be written, because', () => {
   test.for(breakages)(
     '%s: the row stays, is quarantined and told, its handler is not run again, and its neighbours go on',
@@ -73,6 +78,7 @@ describe('a burial that cannot be written, because', () => {
       )
       await withBrokenDeadLetters(breakage, mend, async () => {
         await using _running = await outbox.start()
+        await liesStill(clock)
         await outbox.publishNow('orders', 'poison')
         await outbox.told.first('settle_failed')
         // Its burial is still tried; nobody waits for that.
@@ -118,6 +124,7 @@ describe('a burial that cannot be written, because', () => {
     outbox.subscribe('orders', poison, { retry: noRetry() })
     const [, breakage, mend] = breakages[0]
     await using _running = await outbox.start()
+    await liesStill(clock)
     await withBrokenDeadLetters(breakage, mend, async () => {
       await outbox.publishNow('orders', 'poison')
       await outbox.told.first('settle_failed')

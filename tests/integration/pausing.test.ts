@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { constant, createOutbox, type Outbox, type OutboxEvent } from 'postbox'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
-import { type FakeClock, fakeClock } from '../support/fake-clock.ts'
+import { type FakeClock, fakeClock, loopsSleep } from '../support/fake-clock.ts'
 import { collector, eventually, signal } from '../support/signals.ts'
 import { type Statements, watchStatements } from '../support/statements.ts'
 
@@ -54,7 +54,7 @@ function processOf(options: object = {}, poolOptions: pg.PoolConfig = {}): Proce
 
 /** It listens, publishers notify it, and its three loops sleep. */
 const liesStill = ({ statements, clock }: Process): Promise<unknown> =>
-  eventually(() => statements.named('lie_down').some(({ rows }) => rows) && clock.left.length === 3, {
+  eventually(() => statements.named('lie_down').some(({ rows }) => rows) && loopsSleep(clock), {
     what: 'the outbox to sleep',
   })
 

@@ -42,7 +42,7 @@ interface Given {
   /** Shared with other dispatchers; absent: one of its own. */
   readonly gate?: Gate
   /** Absent: one of its own. */
-  readonly breath?: Breath
+  readonly breath?: Pick<Breath, 'mayStart'>
   /** Counts the deliveries of suspects; absent: at once, and all of them. */
   readonly count?: (suspect: Held) => Promise<boolean>
   readonly clock?: FakeClock
@@ -85,7 +85,7 @@ export function dispatcherOf(options: SubscribeOptions, given: Given = {}) {
     failpoint: given.failpoint,
     signals: createSignals(abandon.signal),
     gate: given.gate ?? createGate(clock, halt.signal),
-    breath: given.breath ?? createBreath(),
+    breath: given.breath ?? createBreath(clock),
     count: given.count ?? (async () => true),
     desk: {
       finished(held, outcome, durationMs) {

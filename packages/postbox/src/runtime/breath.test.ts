@@ -1,14 +1,15 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createBreath } from './breath.ts'
+import { systemClock } from './clock.ts'
 
 const most = 64
 
 /** Asks for as many starts as it gets. */
-function starting() {
-  const breath = createBreath()
+function starting(clock: Parameters<typeof createBreath>[0] = systemClock) {
+  const breath = createBreath(clock)
   let starts = 0
   const start = (): void => {
-    while (breath.mayStart(start)) starts++
+    while (starts < 1_000 && breath.mayStart(start)) starts++
   }
   return { breath, start, starts: () => starts }
 }
@@ -27,18 +28,33 @@ describe('handlers that wait for nothing', () => {
   })
 
   test('go on under timers that a test has put in the place of the real ones', async () => {
-    const inNextTurn = setImmediate
+    const turn = setImmediate
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const { start, starts } = starting()
     start()
-    await new Promise<void>((resolve) => inNextTurn(resolve))
+    await new Promise<void>((resolve) => turn(resolve))
 
     expect(starts()).toBe(2 * most)
   })
 
+  test('go on when something is answered, though no turn was ever told', () => {
+    const { breath, start, starts } = starting({ nextTurn: () => {} })
+    start()
+    breath.turned()
+
+    expect(starts()).toBe(2 * most)
+  })
+
+  test('are not counted where the clock knows no turns', () => {
+    const { start, starts } = starting({})
+    start()
+
+    expect(starts()).toBe(1_000)
+  })
+
   test('of several subscriptions share it, and those that were refused are asked once each', async () => {
-    const breath = createBreath()
+    const breath = createBreath(systemClock)
     for (let n = 0; n < most; n++) breath.mayStart(() => {})
     const asked: string[] = []
     const [one, other] = [() => void asked.push('one'), () => void asked.push('other')]

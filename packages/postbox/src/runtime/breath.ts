@@ -1,7 +1,11 @@
+import type { Clock } from './clock.ts'
+
 /** Lets the event loop go on between handlers. */
 export interface Breath {
   /** Whether one more may start in this turn of the event loop. If not, `again` is called in the next. */
   mayStart(again: () => void): boolean
+  /** Something was answered: another turn has begun, whatever timers a test has put in the place of the real ones. */
+  turned(): void
 }
 
 /**
@@ -10,21 +14,30 @@ export interface Breath {
  */
 const mostStarts = 64
 
-// As it was when this was loaded: tests put one in its place that waits for them.
-const inNextTurn = setImmediate
-
-export function createBreath(): Breath {
+/** With a clock that knows no turns, as many as like. */
+export function createBreath({ nextTurn }: Pick<Clock, 'nextTurn'>): Breath {
   const waiting = new Set<() => void>()
   let starts = 0
-  const next = (): void => {
+  let isAwaited = false
+  const turned = (): void => {
     starts = 0
     const all = [...waiting]
     waiting.clear()
     for (const again of all) again()
   }
+  const next = (): void => {
+    isAwaited = false
+    turned()
+  }
+  const awaitTurn = (wait: NonNullable<Clock['nextTurn']>): void => {
+    if (isAwaited) return
+    isAwaited = true
+    wait(next)
+  }
   return {
     mayStart(again) {
-      if (starts === 0) inNextTurn(next)
+      if (nextTurn === undefined) return true
+      awaitTurn(nextTurn)
       if (starts < mostStarts) {
         starts++
         return true
@@ -32,5 +45,6 @@ export function createBreath(): Breath {
       waiting.add(again)
       return false
     },
+    turned,
   }
 }

@@ -1,8 +1,12 @@
+import { inNextTurn } from '../core/next-turn.ts'
+
 export interface Clock {
   /** Milliseconds of a clock that only goes forward. Never stored: what is stored comes from the database's clock. */
   now(): number
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects: being woken is not a failure. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** Calls back in the next turn of the event loop. Absent: time stands still, and turns are not counted. */
+  nextTurn?(callback: () => void): void
 }
 
 export const systemClock: Clock = {
@@ -18,4 +22,5 @@ export const systemClock: Clock = {
       const timer = setTimeout(done, ms)
       signal.addEventListener('abort', done, { once: true })
     }),
+  nextTurn: inNextTurn,
 }

@@ -41,7 +41,7 @@ export interface DispatcherParts {
   /** Where messages end. */
   readonly desk: Desk
   readonly gate: Gate
-  readonly breath: Breath
+  readonly breath: Pick<Breath, 'mayStart'>
   /** Counts the delivery of a suspect. False: it must not be run. Never rejects. */
   count(suspect: Held): Promise<boolean>
   /** A slot became free. */
@@ -88,7 +88,7 @@ export function createDispatcher(subscription: Subscription, parts: DispatcherPa
   const pump = (): void => {
     if (isClosed) return
     if (units.hasSuspects && running < concurrency) gate.isolate(nextSuspect)
-    while (running < concurrency && units.waiting > 0 && gate.mayStart(pump) && breath.mayStart(pump)) {
+    while (running < concurrency && units.startable > 0 && gate.mayStart(pump) && breath.mayStart(pump)) {
       const unit = units.next()
       if (unit === null) return
       const startable = unit.filter(isStartable)

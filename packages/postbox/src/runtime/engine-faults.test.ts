@@ -197,7 +197,7 @@ describe('when it is halted', () => {
       desk,
       keySettled: () => {},
       gate: createGate(clock, new AbortController().signal),
-      breath: createBreath(),
+      breath: createBreath(clock),
       count: async () => true,
       roomMade: () => {},
     })

@@ -28,7 +28,7 @@ import { createHand, type Hand } from './hand.ts'
 import type { Held } from './held.ts'
 import { createLane, type Lane } from './lane.ts'
 import { keepLeases } from './lease-keeper.ts'
-import { keepListening, type Listener } from './listener.ts'
+import { keepListening, type Listener, type ListenerParts } from './listener.ts'
 import type { ToldPause } from './pauses.ts'
 import { createSettler, type Settler } from './settler.ts'
 import { createSignals } from './signals.ts'
@@ -117,22 +117,22 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const served = new Set<SubscribeSettings>()
   const wake = heardWake(parts.wake, parts.database)
   const writing = { ...shared, wake, deadLetters, delivered, giveUp: phases.giveUp }
-  const settler = createSettler({ ...writing, changed: () => engine.roomMade() })
-  const listen = listenOf(parts)
-  const listener =
-    listen === null
-      ? null
-      : keepListening(
-          {
-            ...shared,
-            ...timeout,
-            listen,
-            ownChannel: `postbox:${randomUUID()}`,
-            notified: (queue) => engine.notified(queue),
-            changed: () => engine.oweSweep(),
-          },
-          phases.halt,
-        )
+  const breath = createBreath(clock)
+  const changed = (): void => {
+    breath.turned()
+    engine.roomMade()
+  }
+  const settler = createSettler({ ...writing, changed })
+  const listener = openListener(
+    parts,
+    {
+      ...shared,
+      ...timeout,
+      notified: (queue) => engine.notified(queue),
+      changed: () => engine.oweSweep(),
+    },
+    phases.halt,
+  )
   // Others may publish quietly, whatever our own publishers do.
   const isQuiet = !parts.listenDatabase.singleSession
   const waker = createWaker({ listener, names, isQuiet, oweSweep: () => engine.oweSweep() })
@@ -150,7 +150,7 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
   const tools = toolsOf(parts, { ...writing, ...timeout, open: parts.open, rules: writing })
   const count = (suspect: Held): Promise<boolean> => countSuspect(shared, suspect)
   const { roomMade, keySettled } = engine
-  const slots = { tools, signals, failpoint, count, breath: createBreath(), roomMade, keySettled }
+  const slots = { tools, signals, failpoint, count, breath, roomMade, keySettled }
   const gate = createGate(clock, phases.halt)
   const dispatcher = (subscription: Subscription, own: Gate): Dispatcher => {
     served.add(subscription.settings)
@@ -177,6 +177,16 @@ export function assembleWorks(parts: WorksParts, phases: Phases): Works {
         phases.emptyHanded,
       ),
   }
+}
+
+function openListener(
+  parts: WorksParts,
+  listening: Omit<ListenerParts, 'listen' | 'ownChannel'>,
+  halt: AbortSignal,
+): Listener | null {
+  const listen = listenOf(parts)
+  if (listen === null) return null
+  return keepListening({ ...listening, listen, ownChannel: `postbox:${randomUUID()}` }, halt)
 }
 
 /** What deliveries need of all this. */

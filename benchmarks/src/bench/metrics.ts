@@ -1,33 +1,46 @@
 import type { Settings } from '../contenders/catalogue.ts'
 
-/** Everything that a run may measure, in the order of the tables. `digits` are those behind the point. */
+/** A table for each: what a scenario is about, how that went on, and what a message cost. */
+export type Group = 'figures' | 'thirds' | 'costs'
+
+interface Metric {
+  readonly title: string
+  /** Behind the point. */
+  readonly digits: number
+  readonly group: Group
+}
+
+const figures = { group: 'figures' } as const
+const thirds = { group: 'thirds' } as const
+const costs = { group: 'costs' } as const
+
+/** Everything that a run may measure, in the order of the tables. */
 export const metrics = {
-  perSecond: { title: 'messages/s', digits: 0 },
-  p50Ms: { title: 'p50 ms', digits: 2 },
-  p99Ms: { title: 'p99 ms', digits: 2 },
-  oneProcess: { title: '1 process, messages/s', digits: 0 },
-  fourProcesses: { title: '4 processes, messages/s', digits: 0 },
-  fourToOne: { title: '4 : 1', digits: 2 },
-  rate1: { title: '1st quarter, messages/s', digits: 0 },
-  rate2: { title: '2nd', digits: 0 },
-  rate3: { title: '3rd', digits: 0 },
-  rate4: { title: '4th', digits: 0 },
-  lastToFirst: { title: '4th : 1st', digits: 2 },
-  p99Ms1: { title: 'p99 ms of the 1st', digits: 2 },
-  p99Ms2: { title: 'of the 2nd', digits: 2 },
-  p99Ms3: { title: 'of the 3rd', digits: 2 },
-  deadAtEnd: { title: 'dead rows at the end', digits: 0 },
-  recoveryMs: { title: 'recovered after ms', digits: 0 },
-  statements: { title: 'statements', digits: 3 },
-  transactions: { title: 'transactions', digits: 3 },
-  walBytes: { title: 'WAL bytes', digits: 0 },
-  deadRows: { title: 'dead rows', digits: 2 },
-  hotShare: { title: 'HOT', digits: 2 },
-  databaseCpuUs: { title: 'database CPU µs', digits: 0 },
-  nodeCpuUs: { title: 'Node CPU µs', digits: 0 },
-  peakRssMb: { title: 'RSS MB', digits: 0 },
-  peakHeapMb: { title: 'heap MB', digits: 0 },
-} as const satisfies Record<string, { readonly title: string; readonly digits: number }>
+  perSecond: { title: 'messages/s', digits: 0, ...figures },
+  p50Ms: { title: 'p50 ms', digits: 2, ...figures },
+  p99Ms: { title: 'p99 ms', digits: 2, ...figures },
+  oneProcess: { title: 'messages/s by 1', digits: 0, ...figures },
+  fourProcesses: { title: 'messages/s by 4', digits: 0, ...figures },
+  fourToOne: { title: '4:1', digits: 2, ...figures },
+  deadAtEnd: { title: 'dead rows at the end', digits: 0, ...figures },
+  recoveryMs: { title: 'recovered after ms', digits: 0, ...figures },
+  peakRssMb: { title: 'RSS MB', digits: 0, ...figures },
+  peakHeapMb: { title: 'heap MB', digits: 0, ...figures },
+  rate1: { title: 'messages/s, 1st', digits: 0, ...thirds },
+  rate2: { title: '2nd', digits: 0, ...thirds },
+  rate3: { title: '3rd', digits: 0, ...thirds },
+  lastToFirst: { title: '3rd:1st', digits: 2, ...thirds },
+  p99Ms1: { title: 'p99 ms, 1st', digits: 2, ...thirds },
+  p99Ms2: { title: '2nd', digits: 2, ...thirds },
+  p99Ms3: { title: '3rd', digits: 2, ...thirds },
+  statements: { title: 'statements', digits: 3, ...costs },
+  transactions: { title: 'commits', digits: 3, ...costs },
+  walBytes: { title: 'WAL bytes', digits: 0, ...costs },
+  deadRows: { title: 'dead rows', digits: 2, ...costs },
+  hotShare: { title: 'HOT', digits: 2, ...costs },
+  databaseCpuUs: { title: 'database CPU µs', digits: 0, ...costs },
+  nodeCpuUs: { title: 'Node CPU µs', digits: 0, ...costs },
+} as const satisfies Record<string, Metric>
 
 export type MetricName = keyof typeof metrics
 
@@ -56,6 +69,8 @@ export interface Result {
   /** The one that it is about. */
   readonly figure: MetricName
   readonly isMoreBetter: boolean
+  /** Publishing in the caller's transaction is measured. */
+  readonly isPublishing: boolean
   /** Who is not in it and why. */
   readonly cannot: Readonly<Record<string, string>>
   readonly lines: readonly Line[]

@@ -7,22 +7,31 @@ export interface PlanInput {
   readonly isQuick: boolean
 }
 
-/** One round of a scenario: every contender once. */
+/** One round of a scenario: every contender once, or those that are still in it. */
 export interface Heat {
   readonly scenario: Scenario
   readonly round: number
 }
 
-/** How long a contender is to be busy with a backlog, at its pace. */
+/** Who would need longer for a backlog, at its pace, is given fewer messages, ... */
+const patienceSeconds = { full: 15, quick: 2 }
+/** ... that keep it busy for so long. */
 const busySeconds = { full: 4, quick: 1 }
 /** Of fewer there is no rate. */
-const fewest = 20
+const fewest = 6
 
-export function messagesOf(scenario: Scenario, { pace }: Part, isQuick: boolean): number {
+export function messagesOf(scenario: Scenario, part: Part, isQuick: boolean): number {
   const wanted = (isQuick ? scenario.quick?.messages : undefined) ?? scenario.messages
-  if (!scenario.isPaced) return wanted
-  const seconds = isQuick ? busySeconds.quick : busySeconds.full
-  return Math.min(wanted, Math.max(fewest, Math.ceil(pace * seconds)))
+  if (scenario.paceOf === undefined) return wanted
+  const pace = scenario.paceOf(part)
+  const mode = isQuick ? 'quick' : 'full'
+  if (wanted <= pace * patienceSeconds[mode]) return wanted
+  return Math.min(wanted, Math.max(fewest, Math.ceil(pace * busySeconds[mode])))
+}
+
+/** Who takes part in it. */
+export function partsIn({ scenario: { cast, peerRounds = Infinity }, round }: Heat): readonly Part[] {
+  return cast.filter(({ contender }) => contender.kind === 'ours' || round < peerRounds)
 }
 
 /** A full run takes scenario after scenario; a quick one round after round, so that what there is no time for is another round of all. */
@@ -48,10 +57,12 @@ export interface Costs {
   readonly work: number
 }
 
-export function costsOf({ scenario, round }: Heat, isQuick: boolean): Costs {
-  const { cast, seconds } = scenario
-  const work = cast.reduce((sum, part) => sum + seconds(part, messagesOf(scenario, part, isQuick)), 0)
-  return { round, starts: cast.length * startSeconds, work }
+export function costsOf(heat: Heat, isQuick: boolean): Costs {
+  const { scenario, round } = heat
+  const parts = partsIn(heat)
+  const secondsOf = (part: Part): number => scenario.seconds(part, messagesOf(scenario, part, isQuick))
+  const work = parts.reduce((sum, part) => sum + secondsOf(part), 0)
+  return { round, starts: parts.length * startSeconds, work }
 }
 
 /** `share`: of the messages. */

@@ -21,6 +21,7 @@ function result(scenario: string, ...lines: readonly Line[]): Result {
     title: scenario,
     figure: 'perSecond',
     isMoreBetter: true,
+    isPublishing: scenario.startsWith('publish'),
     about: 'What is done.',
     cannot: {},
     lines,
@@ -43,6 +44,8 @@ test('a ratio is the median of the rounds, each held against the same round of t
     isMet: true,
     peer: 'pg-boss',
     spread: { min: 3, max: 3.3 },
+    figures: { ours: 300, theirs: 100 },
+    inTransaction: null,
   })
 })
 
@@ -81,11 +84,35 @@ test('only peers that wake their consumers count where that is the question', ()
   expect(publish64VsPlain).toMatchObject({ value: 0.9, peer: 'floor', isMet: true })
 })
 
+test('a peer that commits by itself counts where publishing is measured, and the best that does not is named beside it', () => {
+  const lines = [
+    line('postbox', 'perSecond', 90, 100),
+    line('bullmq', 'perSecond', 75, 80),
+    line('graphile-worker', 'perSecond', 45, 40),
+  ]
+  const { publish64VsPeer } = ratiosOf([result('publish-64', ...lines)])
+  expect(publish64VsPeer).toMatchObject({
+    value: 1.2,
+    peer: 'bullmq',
+    inTransaction: { value: 2, peer: 'graphile-worker' },
+  })
+  const { drainNoop } = ratiosOf([result('drain-noop', ...lines)])
+  expect(drainNoop).toMatchObject({ peer: 'bullmq', inTransaction: null })
+})
+
 test('a figure by itself is held against nobody', () => {
   const { timerP99Ms } = ratiosOf([
     result('timers', line('postbox', 'p99Ms', 5, 7, 6), line('bullmq', 'p99Ms', 1)),
   ])
-  expect(timerP99Ms).toEqual({ value: 6, bar: 20, isMet: true, peer: null, spread: { min: 5, max: 7 } })
+  expect(timerP99Ms).toEqual({
+    value: 6,
+    bar: 20,
+    isMet: true,
+    peer: null,
+    spread: { min: 5, max: 7 },
+    figures: { ours: 6, theirs: null },
+    inTransaction: null,
+  })
 })
 
 test('what was not measured is not there', () => {

@@ -11,6 +11,10 @@ export interface Ratio {
   readonly peer: string | null
   /** Round by round. */
   readonly spread: { readonly min: number; readonly max: number }
+  /** What the ratio is of, as medians. */
+  readonly figures: { readonly ours: number; readonly theirs: number | null }
+  /** Where publishing is measured and `peer` cannot do it in the application's transaction: the ratio to the best of those that can. */
+  readonly inTransaction: { readonly value: number; readonly peer: string } | null
 }
 
 interface Definition {
@@ -55,7 +59,7 @@ export const definitions = {
     against: isPeer,
   },
   walPerMessage: {
-    title: 'WAL bytes, publish to acknowledgement',
+    title: 'WAL bytes, publish to ack',
     scenario: 'drain-noop',
     metric: 'walBytes',
     bar: 0.55,
@@ -79,7 +83,7 @@ export const definitions = {
     against: isPeer,
   },
   publish64VsPlain: {
-    title: 'publish at 64 committers, to plain inserts',
+    title: 'publish by 64, to plain inserts',
     scenario: 'publish-64',
     metric: 'perSecond',
     bar: 0.85,
@@ -87,7 +91,7 @@ export const definitions = {
     against: isLimit,
   },
   publish64VsPeer: {
-    title: 'publish at 64 committers, to peers that notify',
+    title: 'publish by 64, to peers that notify',
     scenario: 'publish-64',
     metric: 'perSecond',
     bar: 2,
@@ -95,14 +99,14 @@ export const definitions = {
     against: notifies,
   },
   pinnedXmin: {
-    title: 'pinned xmin, last quarter to first',
+    title: 'pinned xmin, last third to first',
     scenario: 'pinned-xmin',
     metric: 'lastToFirst',
     bar: 0.9,
     ...more,
   },
   pinnedXminP99Ms: {
-    title: 'pinned xmin, p99 of the last quarter, ms',
+    title: 'pinned xmin, p99 of the last, ms',
     scenario: 'pinned-xmin',
     metric: 'p99Ms',
     bar: 50,
@@ -143,36 +147,65 @@ export function ratiosOf(results: readonly Result[]): Ratios {
 }
 
 function ratioOf(definition: Definition, results: readonly Result[]): Ratio | null {
-  const { metric, against, isMoreBetter } = definition
-  const lines = results.find(({ scenario }) => scenario === definition.scenario)?.lines ?? []
-  const ours = best(
-    lines.filter(({ contender }) => contenderNamed(contender).kind === 'ours'),
-    definition,
-  )
+  const { scenario, metric, against } = definition
+  const result = results.find((one) => one.scenario === scenario)
+  const lines = result?.lines ?? []
+  const isOurs = ({ contender }: Line): boolean => contenderNamed(contender).kind === 'ours'
+  const ours = best(lines.filter(isOurs), definition)
   if (ours === null) return null
-  if (against === undefined) return judge(definition, valuesOf(ours, metric), null)
+  if (against === undefined) return judge(definition, { ours, theirs: null, lines })
   const theirs = best(lines.filter(against), definition)
   if (theirs === null) return null
-  const own = valuesOf(ours, metric)
-  const other = valuesOf(theirs, metric)
-  // Rounds belong together when none is missing; else each of ours is held against their median.
-  const isPaired = own.length === other.length
-  const ratios = own.map((value, round) => value / (isPaired ? other[round]! : percentile(other, 50)))
-  const name = lines.some((line) => line.contender === theirs.contender && line.tuning !== theirs.tuning)
-    ? `${theirs.contender} (${theirs.tuning})`
-    : theirs.contender
-  return judge({ ...definition, isMoreBetter }, ratios, name)
+  const ratio = judge(definition, { ours, theirs, lines })
+  if (!result!.isPublishing || isTransactional(theirs)) return ratio
+  const able = best(lines.filter(against).filter(isTransactional), definition)
+  if (able === null) return ratio
+  const value = percentile(ratiosTo(able, ours, metric), 50)
+  return { ...ratio, inTransaction: { value, peer: nameOf(able, lines) } }
 }
+
+const isTransactional = ({ contender }: Line): boolean => contenderNamed(contender).isTransactional
 
 /** By the median of its rounds; null when none of them has a figure. */
 function best(lines: readonly Line[], { metric, isMoreBetter }: Definition): Line | null {
   const sign = isMoreBetter ? -1 : 1
   const measured = lines.filter((line) => valuesOf(line, metric).length > 0)
-  const medianOf = (line: Line): number => percentile(valuesOf(line, metric), 50)
-  return measured.toSorted((a, b) => sign * (medianOf(a) - medianOf(b)))[0] ?? null
+  return measured.toSorted((a, b) => sign * (medianOf(a, metric) - medianOf(b, metric)))[0] ?? null
 }
 
-function judge({ bar, isMoreBetter }: Definition, values: readonly number[], peer: string | null): Ratio {
+function medianOf(line: Line, metric: MetricName): number {
+  return percentile(valuesOf(line, metric), 50)
+}
+
+/** Rounds belong together when none is missing; else each of ours is held against their median. */
+function ratiosTo(theirs: Line, ours: Line, metric: MetricName): readonly number[] {
+  const [own, other] = [valuesOf(ours, metric), valuesOf(theirs, metric)]
+  const isPaired = own.length === other.length
+  return own.map((value, round) => value / (isPaired ? other[round]! : percentile(other, 50)))
+}
+
+/** With its tuning where it ran at several. */
+function nameOf({ contender, tuning }: Line, lines: readonly Line[]): string {
+  const isTwice = lines.some((line) => line.contender === contender && line.tuning !== tuning)
+  return isTwice ? `${contender} (${tuning})` : contender
+}
+
+interface Match {
+  readonly ours: Line
+  readonly theirs: Line | null
+  readonly lines: readonly Line[]
+}
+
+function judge({ metric, bar, isMoreBetter }: Definition, { ours, theirs, lines }: Match): Ratio {
+  const values = theirs === null ? valuesOf(ours, metric) : ratiosTo(theirs, ours, metric)
   const { median: value, min, max } = spreadOf(values)
-  return { value, bar, isMet: isMoreBetter ? value >= bar : value <= bar, peer, spread: { min, max } }
+  return {
+    value,
+    bar,
+    isMet: isMoreBetter ? value >= bar : value <= bar,
+    peer: theirs === null ? null : nameOf(theirs, lines),
+    spread: { min, max },
+    figures: { ours: medianOf(ours, metric), theirs: theirs === null ? null : medianOf(theirs, metric) },
+    inTransaction: null,
+  }
 }

@@ -1,7 +1,7 @@
 import type { Budget } from './budget.ts'
 import type { Part } from './cast.ts'
 import type { Line, Metrics, Result } from './metrics.ts'
-import { costsOf, type Heat, messagesOf, startSeconds } from './plan.ts'
+import { costsOf, type Heat, messagesOf, partsIn, startSeconds } from './plan.ts'
 import type { Program } from './player.ts'
 import { startPlayer } from './player.ts'
 import type { Progress } from './progress.ts'
@@ -50,7 +50,8 @@ export async function runHeats(show: Show): Promise<readonly Result[]> {
     const isBegun = heats[index - 1]?.round === heat.round
     const share = budget === null ? 1 : budget.shareFor(costs.slice(index), isBegun)
     if (share === null) break
-    for (const cell of board.get(heat.scenario)!)
+    const parts = partsIn(heat)
+    for (const cell of board.get(heat.scenario)!.filter(({ part }) => parts.includes(part)))
       await runCell(show, { heat, cell, share: share * show.plan.share })
   }
   show.progress.close()
@@ -89,10 +90,11 @@ async function runOnce(show: Show, { scenario, cell, messages }: Once): Promise<
   const { server, program } = show
   const { contender, tuning, settings } = cell.part
   const signal = AbortSignal.any([show.interrupted, show.timeOver])
-  const casting = { name: contender.name, driver: contender.driver, settings }
+  const { name, driver, isTransactional } = contender
+  const casting = { name, driver, isTransactional, settings }
   try {
     signal.throwIfAborted()
-    await using database = await server.database(`${contender.name} ${tuning}`, async (url) => {
+    await using database = await server.database(`${name} ${tuning}`, async (url) => {
       await using player = await startPlayer(program, { ...casting, url }, signal)
       await player.tell('setup', null)
       await player.tell('stop', null)
@@ -113,12 +115,12 @@ function firstLine(error: unknown): string {
 }
 
 function resultOf(scenario: Scenario, cells: readonly Cell[], isQuick: boolean): Result {
-  const { name, title, about, figure, isMoreBetter, cannot = {}, cast } = scenario
+  const { name, title, about, figure, isMoreBetter, cannot = {}, cast, isPublishing = false } = scenario
   const wanted = Math.max(...cast.map((part) => messagesOf(scenario, part, isQuick)))
   const lines = cells.map(({ part, messages, rounds, refused }): Line => {
     const isGivenFewer = messagesOf(scenario, part, isQuick) < wanted
     const { contender, tuning, settings } = part
     return { contender: contender.name, tuning, settings, messages, isGivenFewer, rounds, refused }
   })
-  return { scenario: name, title, about, figure, isMoreBetter, cannot, lines }
+  return { scenario: name, title, about, figure, isMoreBetter, isPublishing, cannot, lines }
 }

@@ -6,13 +6,14 @@ import { type Choice, chooseScenarios } from './choose.ts'
 import { Interrupted, interruptible } from './interrupt.ts'
 import { chartsOf, pageOf } from './page.ts'
 import { installPeers } from './peers.ts'
-import { costsOf, heatsOf, minutesOf } from './plan.ts'
+import { costsOf, heatsOf, minutesOf, partsIn } from './plan.ts'
 import { contenderProgram } from './player.ts'
 import { Progress } from './progress.ts'
 import { type Report, reportOf } from './report.ts'
 import { runHeats } from './rounds.ts'
 import { startBenchServer } from './server.ts'
-import { asText, ratioTable, refusals, resultTable, sentencesOf } from './tables.ts'
+import { refusals } from './tables.ts'
+import { textOf } from './text.ts'
 
 export interface BenchWish extends Choice {
   readonly isJson: boolean
@@ -65,7 +66,7 @@ async function measure(wish: BenchWish, interrupted: AbortSignal): Promise<Repor
   )
   const budget = isQuick ? new Budget(quickSeconds.measure, clock) : null
   const plan = { heats, isQuick, budget, share }
-  const progress = new Progress(heats.reduce((sum, { scenario }) => sum + scenario.cast.length, 0))
+  const progress = new Progress(heats.reduce((sum, heat) => sum + partsIn(heat).length, 0))
   const program = contenderProgram(peers.node)
   const results = await runHeats({ server, program, plan, progress, interrupted, timeOver })
   return reportOf({ startedAt, isQuick, peers, server, results })
@@ -74,20 +75,6 @@ async function measure(wish: BenchWish, interrupted: AbortSignal): Promise<Repor
 function secondsSinceNow(): () => number {
   const startedAt = performance.now()
   return () => (performance.now() - startedAt) / 1_000
-}
-
-function textOf({ machine, server, node, settings, ratios, results }: Report): string {
-  const given = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
-  return [
-    `${server} (${given.join(' ')}), ${node}, ${machine}`,
-    ...results.map((result) =>
-      [`${result.title} (${result.scenario})`, asText(resultTable(result)), ...sentencesOf(result)].join(
-        '\n',
-      ),
-    ),
-    ...refusals(results),
-    ...(Object.keys(ratios).length === 0 ? [] : [asText(ratioTable(ratios))]),
-  ].join('\n\n')
 }
 
 const root = new URL('../../../', import.meta.url)

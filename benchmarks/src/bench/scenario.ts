@@ -16,10 +16,14 @@ export interface Scenario {
   readonly messages: number
   /** null: not in a quick run. */
   readonly quick: Quick | null
-  /** Its messages are to be drained: no more of them than a contender can do in a few seconds. */
-  readonly isPaced?: true
+  /** Messages a second, roughly: who would need too long for all of them is given fewer. Not given: everybody has as many. */
+  readonly paceOf?: (part: Part) => number
   /** Fewer than the run has, where one takes minutes. */
   readonly rounds?: number
+  /** Of everybody but Postbox, where no bar is held against them. */
+  readonly peerRounds?: number
+  /** Publishing in the caller's transaction is what is measured, or part of it: who cannot is marked. */
+  readonly isPublishing?: true
   /** How long a run with so many messages takes, roughly, beside what starting takes. */
   readonly seconds: (part: Part, messages: number) => number
   readonly run: (stage: Stage, messages: number) => Promise<Metrics>

@@ -1,7 +1,7 @@
 import { atDefaults, tuned } from './cast.ts'
 import { drainBesideScheduled, recover } from './long-runs.ts'
 import type { Scenario } from './scenario.ts'
-import { drainSeconds, fast } from './scenarios-backlog.ts'
+import { drainSeconds, fast, publishSeconds } from './scenarios-backlog.ts'
 
 export const specials: readonly Scenario[] = [
   {
@@ -18,7 +18,7 @@ export const specials: readonly Scenario[] = [
     messages: 1_000_000,
     quick: null,
     rounds: 1,
-    seconds: (part, messages) => messages / 10_000 + drainSeconds(part, messages),
+    seconds: (part, messages) => publishSeconds(part, messages) + drainSeconds(part, messages),
     run: drainBesideScheduled,
   },
   {

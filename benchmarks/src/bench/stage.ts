@@ -18,8 +18,8 @@ export interface Stage {
 }
 
 export function enter({ program, contender, settings, database, signal }: Stage): Promise<Player> {
-  const { name, driver } = contender
-  return startPlayer(program, { name, driver, settings, url: database.url }, signal)
+  const { name, driver, isTransactional } = contender
+  return startPlayer(program, { name, driver, isTransactional, settings, url: database.url }, signal)
 }
 
 /** In a process that is gone afterwards, with its connections. */

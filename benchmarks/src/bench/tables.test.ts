@@ -1,12 +1,23 @@
 import { expect, test } from 'vitest'
 import type { Result } from './metrics.ts'
-import { asMarkdown, asText, ratioTable, refusals, resultTable, sentencesOf } from './tables.ts'
+import {
+  asMarkdown,
+  asText,
+  circumstancesOf,
+  ratioSentences,
+  ratioTable,
+  refusals,
+  resultTables,
+  sentencesOf,
+  show,
+} from './tables.ts'
 
 const result: Result = {
   scenario: 'drain-noop',
   title: 'Drain',
   figure: 'perSecond',
   isMoreBetter: true,
+  isPublishing: false,
   about: 'What is done.',
   cannot: { redis: 'it is none of these' },
   lines: [
@@ -35,19 +46,50 @@ const result: Result = {
   ],
 }
 
-test('a table has the figure first, then what else was measured, and a dash for what was not', () => {
-  expect(asText(resultTable(result)).split('\n')).toEqual([
-    '                 messages  messages/s         spread  WAL bytes',
-    'postbox, tuned    100,000      21,000  20,000–30,000        778',
-    'bullmq, tuned   650–700 *           –              –          –',
+test('a table has the figure first, costs have one of their own, and what was not measured is a dash', () => {
+  const [figures, costs] = resultTables(result).map(([title, table]) => [title, ...asText(table).split('\n')])
+  expect(figures).toEqual([
+    '',
+    '          messages  messages/s         spread',
+    'postbox    100,000      21,000  20,000–30,000',
+    'bullmq   650–700 *           –              –',
+  ])
+  expect(costs).toEqual([
+    'Costs per message',
+    '           WAL',
+    '         bytes',
+    'postbox    778',
+    'bullmq       –',
+  ])
+})
+
+test('a tuning is named once where it is that of everybody, else in every line', () => {
+  const [first, second] = result.lines
+  expect(circumstancesOf(result)).toBe('tuned, 3 rounds')
+  const mixed = { ...result, lines: [first!, { ...second!, tuning: 'defaults' }] }
+  expect(circumstancesOf(mixed)).toBe('3 rounds')
+  expect(resultTables(mixed)[0]![1].rows.map(([label]) => label)).toEqual([
+    'postbox, tuned',
+    'bullmq, defaults',
   ])
 })
 
 test('the same table is written as Markdown', () => {
-  expect(asMarkdown(resultTable(result)).split('\n').slice(0, 3)).toEqual([
-    '|  | messages | messages/s | spread | WAL bytes |',
-    '| --- | ---: | ---: | ---: | ---: |',
-    '| postbox, tuned | 100,000 | 21,000 | 20,000–30,000 | 778 |',
+  const [, table] = resultTables(result)[0]!
+  expect(asMarkdown(table).split('\n').slice(0, 3)).toEqual([
+    '|  | messages | messages/s | spread |',
+    '| --- | ---: | ---: | ---: |',
+    '| postbox | 100,000 | 21,000 | 20,000–30,000 |',
+  ])
+})
+
+test('a rate of less than ten has a digit more, a count has none', () => {
+  expect([show(0.48, 0), show(7.5, 0), show(7, 0), show(12.5, 0), show(0.123, 2)]).toEqual([
+    '0.5',
+    '7.5',
+    '7',
+    '13',
+    '0.12',
   ])
 })
 
@@ -64,9 +106,30 @@ test('what is not reported is said, with the reason', () => {
   expect(refusals([result])).toEqual(['drain-noop: bullmq, tuned: not reported: 2 messages were not handled'])
 })
 
-test('a bar that is missed is called that', () => {
-  const ratio = { value: 0.6, bar: 0.55, isMet: false, peer: 'pg-boss', spread: { min: 0.5, max: 0.7 } }
-  expect(ratioTable({ walPerMessage: ratio }).rows).toEqual([
-    ['WAL bytes, publish to acknowledgement', '0.60', '0.50–0.70', '≤ 0.55', 'MISSED', 'pg-boss'],
+const missed = {
+  value: 0.5,
+  bar: 2,
+  isMet: false,
+  peer: 'bullmq',
+  spread: { min: 0.5, max: 0.7 },
+  figures: { ours: 500, theirs: 1_000 },
+  inTransaction: { value: 2.5, peer: 'pg-boss notify' },
+}
+
+test('a bar that is missed is called that, and a peer that commits by itself is marked', () => {
+  expect(ratioTable({ publish64VsPeer: missed }).rows).toEqual([
+    ['publish by 64, to peers that notify', '0.50', '0.50–0.70', '≥ 2', 'MISSED', 'bullmq †'],
   ])
+})
+
+test('by how much a bar is missed and against whom is said, and what the ratio to those in the transaction is', () => {
+  expect(ratioSentences({ publish64VsPeer: missed })).toEqual([
+    'publish by 64, to peers that notify: missed, 75 % below the bar, against bullmq: 500 to 1,000 messages/s',
+    "† publish by 64, to peers that notify: bullmq cannot publish in the application's transaction: it commits by itself, and is spared BEGIN and COMMIT; to the best that can, pg-boss notify, it is 2.50",
+  ])
+  const alone = { ...missed, peer: null, figures: { ours: 500, theirs: null }, inTransaction: null }
+  expect(ratioSentences({ pinnedXminP99Ms: { ...alone, value: 500, bar: 50 } })).toEqual([
+    'pinned xmin, p99 of the last, ms: missed, 10 times the bar',
+  ])
+  expect(ratioSentences({ publish64VsPlain: { ...alone, isMet: true } })).toEqual([])
 })

@@ -58,8 +58,6 @@ export function openBullMq({ url, settings }: DriverInput): Driver {
     return worker
   }
   return {
-    // It has no way into the caller's transaction.
-    isTransactional: false,
     async setup() {
       const client = new Client({ connectionString: url })
       await client.connect()

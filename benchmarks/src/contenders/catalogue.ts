@@ -17,8 +17,12 @@ export interface Contender {
   readonly unfinished: string
   /** What it can do in a second, roughly: slow ones are given fewer messages, or nobody would wait for them. */
   readonly pace: Readonly<Record<Tuning, number>>
+  /** The same of publishing many. */
+  readonly publishPace: number
   /** Its publishers wake its consumers. */
   readonly notifies: boolean
+  /** false: its publish cannot be part of the application's transaction. It commits by itself, before or after. */
+  readonly isTransactional: boolean
 }
 
 const postbox: Contender = {
@@ -30,8 +34,10 @@ const postbox: Contender = {
   source:
     'README: `concurrency`, for handlers that wait; the rest is measured at run time. With handlers that do nothing 10, 25, 50, 100, 200 and 400 cost the same processor time',
   unfinished: 'select count(*)::int as count from outbox',
-  pace: { defaults: 30_000, tuned: 30_000 },
+  pace: { defaults: 35_000, tuned: 35_000 },
+  publishPace: 50_000,
   notifies: true,
+  isTransactional: true,
 }
 
 const graphileWorker: Contender = {
@@ -49,7 +55,9 @@ const graphileWorker: Contender = {
   source: 'https://worker.graphile.org/docs/performance: the preset of its quick stats, as it stands there',
   unfinished: 'select count(*)::int as count from graphile_worker._private_jobs',
   pace: { defaults: 600, tuned: 30_000 },
+  publishPace: 40_000,
   notifies: true,
+  isTransactional: true,
 }
 
 const lean = { supervise: false, schedule: false, registerInstance: false, openTelemetry: { enabled: false } }
@@ -65,8 +73,10 @@ const pgBoss: Contender = {
     'it publishes no tuning. What its docs name for throughput: batches, fetching on while they are full, and the shortest poll (https://pgboss.io/api/workers), a table of its own for a large queue (https://pgboss.io/api/queues); maintenance is off',
   unfinished: `select count(*)::int as count from pgboss.job where state <> 'completed'`,
   // One message every two seconds, unless told otherwise.
-  pace: { defaults: 0.5, tuned: 30_000 },
+  pace: { defaults: 0.5, tuned: 20_000 },
+  publishPace: 25_000,
   notifies: false,
+  isTransactional: true,
 }
 
 const bullmq: Contender = {
@@ -78,8 +88,11 @@ const bullmq: Contender = {
   source:
     'https://docs.bullmq.io/guide/postgresql: "Indicative numbers" (concurrency 8 to 32) and "Tuning tips" (a pool as large as the concurrency, removeOnComplete). Its third tip, synchronous_commit = off, is refused to everybody',
   unfinished: `select count(*)::int as count from bullmq.job where state <> 'completed'`,
-  pace: { defaults: 200, tuned: 700 },
+  pace: { defaults: 300, tuned: 1_000 },
+  publishPace: 15_000,
   notifies: true,
+  // A backend takes a connection string or a pool, and no call takes a client.
+  isTransactional: false,
 }
 
 /**
@@ -103,7 +116,9 @@ const pgTransactionalOutbox: Contender = {
     'it publishes no tuning. Its settings (https://github.com/Zehelein/pg-transactional-outbox) as fast as they go without losing messages: batches above 10 fail on its own row locks',
   unfinished: 'select count(*)::int as count from public.outbox where processed_at is null',
   pace: { defaults: 8, tuned: 80 },
+  publishPace: 3_300,
   notifies: false,
+  isTransactional: true,
 }
 
 const floor: Contender = {
@@ -114,8 +129,10 @@ const floor: Contender = {
   tuned: { batch: 1_000 },
   source: 'no product: the least SQL that could do the job',
   unfinished: 'select count(*)::int as count from floor',
-  pace: { defaults: 60_000, tuned: 60_000 },
+  pace: { defaults: 150_000, tuned: 150_000 },
+  publishPace: 90_000,
   notifies: false,
+  isTransactional: true,
 }
 
 interface Change extends Partial<Pick<Contender, 'source' | 'notifies'>> {

@@ -18,9 +18,7 @@ export interface Driver extends AsyncDisposable {
   openPublisher(connections: number): Promise<void>
   /** All or none, committed when it resolves. */
   publishMany(bodies: readonly Body[]): Promise<void>
-  /** false: `publishOne` has a connection of its own, and commits. */
-  readonly isTransactional: boolean
-  /** In the transaction of the client. */
+  /** In the transaction of the client, by whoever can; others have a connection of their own, and commit. */
   publishOne(client: ClientBase, body: Body): Promise<void>
   /** Each at its own `at`. */
   publishTimers(bodies: readonly Body[]): Promise<void>

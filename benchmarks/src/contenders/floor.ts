@@ -23,7 +23,6 @@ export function openFloor({ url, settings }: DriverInput): Driver {
     }
   }
   return {
-    isTransactional: true,
     async setup() {
       await pool.query(
         'create table floor (seq bigint generated always as identity primary key, body text not null)',

@@ -39,7 +39,6 @@ export function openGraphileWorker({ url, settings }: DriverInput): Driver {
     ...(keys === undefined ? {} : { queue_name: `key-${payload.n % keys}` }),
   })
   return {
-    isTransactional: true,
     setup: () => worker.runMigrations({ connectionString: url }),
     async openPublisher() {
       pool = new Pool({ connectionString: url, max: 4 })

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Body, bodyOf, type Driver } from './driver.ts'
 import { Client } from './peer.ts'
-import type { PingPongInput, Timed, TimersInput } from './protocol.ts'
-import { commitOne } from './publish.ts'
+import type { Application, PingPongInput, Timed, TimersInput } from './protocol.ts'
+import { committerOf } from './publish.ts'
 import { Tally } from './tally.ts'
 
 const warmUps = 20
@@ -11,14 +11,19 @@ const warmUps = 20
  * From before BEGIN to the start of the handler, in one process, so that one clock measures both. The pause is there for the consumer to fall asleep; it varies, or it
  * could keep step with somebody's polling.
  */
-export async function pingPong(driver: Driver, url: string, input: PingPongInput): Promise<Timed> {
+export async function pingPong(
+  driver: Driver,
+  application: Application,
+  input: PingPongInput,
+): Promise<Timed> {
+  const commit = committerOf(driver, application)
   const tally = new Tally(input.messages + warmUps)
   const latenciesMs: number[] = []
   let arrive: (body: Body) => void = () => {}
   await driver.openPublisher(1)
   await driver.openConsumer()
   await driver.consume((body) => arrive(body))
-  const client = new Client({ connectionString: url })
+  const client = new Client({ connectionString: application.url })
   await client.connect()
   for (let n = 0; n < input.messages + warmUps; n += 1) {
     await wait(input.pauseMs * (0.5 + Math.random()))
@@ -29,7 +34,7 @@ export async function pingPong(driver: Driver, url: string, input: PingPongInput
       }
     })
     const publishedAt = performance.now()
-    await commitOne(driver, client, bodyOf(n))
+    await commit(client, bodyOf(n))
     const ms = (await arrived) - publishedAt
     if (n >= warmUps) latenciesMs.push(ms)
   }

@@ -2,18 +2,18 @@ import { Consumption } from './consumption.ts'
 import type { Driver } from './driver.ts'
 import { pingPong, runTimers } from './latency.ts'
 import { measureLoad } from './load.ts'
-import type { Order, Report } from './protocol.ts'
+import type { Application, Order, Report } from './protocol.ts'
 import { publishEach, publishMany, scheduleMany } from './publish.ts'
 
 interface Scene {
   readonly order: Order
-  readonly url: string
+  readonly application: Application
   readonly tell: (report: Report) => void
 }
 
 let consumption: Consumption | undefined
 
-export async function perform(driver: Driver, { order, url, tell }: Scene): Promise<unknown> {
+export async function perform(driver: Driver, { order, application, tell }: Scene): Promise<unknown> {
   switch (order.name) {
     case 'setup':
       return driver.setup().then(() => null)
@@ -22,7 +22,7 @@ export async function perform(driver: Driver, { order, url, tell }: Scene): Prom
     case 'scheduleMany':
       return scheduleMany(driver, order.input).then(() => null)
     case 'publishEach':
-      return publishEach(driver, url, order.input)
+      return publishEach(driver, application, order.input)
     case 'openConsumer':
       return driver.openConsumer().then(() => null)
     case 'consume':
@@ -32,10 +32,10 @@ export async function perform(driver: Driver, { order, url, tell }: Scene): Prom
       await driver[Symbol.asyncDispose]()
       return consumption?.end() ?? null
     case 'pingPong':
-      return pingPong(driver, url, order.input)
+      return pingPong(driver, application, order.input)
     case 'timers':
       return runTimers(driver, order.input)
     case 'load':
-      return measureLoad(driver, url, order.input)
+      return measureLoad(driver, order.input)
   }
 }

@@ -50,7 +50,6 @@ export function openPgBoss({ url, settings }: DriverInput): Driver {
     for (const [index, part] of byQueue(bodies, queues)) await boss!.insert(names[index]!, part.map(jobOf))
   }
   return {
-    isTransactional: true,
     async setup() {
       await open(2)
       for (const name of names) await boss!.createQueue(name, queue ?? {})

@@ -77,7 +77,6 @@ export function openPgTransactionalOutbox({ url, settings }: DriverInput): Drive
     await inTransaction(pool!, (client) => Promise.all(messages.map((message) => store(message, client))))
   }
   return {
-    isTransactional: true,
     async setup() {
       const { dropAndCreateTable, createPollingFunction, setupPollingIndexes } = library.DatabaseSetup
       const client = new Client({ connectionString: url })

@@ -52,7 +52,6 @@ export function openPostbox({ url, settings }: DriverInput): Driver {
     })
   }
   return {
-    isTransactional: true,
     async setup() {
       open(1)
       await outbox.migrate()

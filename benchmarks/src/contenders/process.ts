@@ -10,7 +10,7 @@ const tell = (report: Report): void => {
 }
 
 process.on('message', (order: Order) => {
-  perform(driver, { order, url: casting.url, tell })
+  perform(driver, { order, application: casting, tell })
     .then((output) => tell({ kind: 'answer', id: order.id, output }))
     .catch((error: unknown) => tell({ kind: 'failure', id: order.id, error: describe(error) }))
 })

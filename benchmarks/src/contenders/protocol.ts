@@ -6,7 +6,11 @@ export interface Casting {
   readonly driver: Contender['driver']
   readonly settings: Settings
   readonly url: string
+  readonly isTransactional: boolean
 }
+
+/** Where the application that publishes has its transactions, and whether the contender can be part of them. */
+export type Application = Pick<Casting, 'url' | 'isTransactional'>
 
 /** Every command, what it takes and what it answers. */
 export interface Commands {
@@ -67,6 +71,8 @@ export interface TimersInput {
 
 export interface LoadInput {
   readonly perSecond: number
+  /** At the same rate, before what counts. */
+  readonly leadSeconds: number
   readonly seconds: number
   /** Figures for each such window. */
   readonly windowSeconds: number

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Body, bodiesOf, bodyOf, type Driver } from './driver.ts'
 import { Pool } from './peer.ts'
-import type { PublishEachInput, PublishManyInput, Spent } from './protocol.ts'
+import type { Application, PublishEachInput, PublishManyInput, Spent } from './protocol.ts'
 import { Stretch } from './stretch.ts'
 
 /** One connection, `slice` messages a transaction. */
@@ -28,18 +28,19 @@ export async function scheduleMany(
 /** As many connections as committers, each with a message per transaction, one after the other. */
 export async function publishEach(
   driver: Driver,
-  url: string,
+  application: Application,
   { messages, committers }: PublishEachInput,
 ): Promise<Spent> {
   await driver.openPublisher(committers)
-  const pool: pg.Pool = new Pool({ connectionString: url, max: committers })
+  const pool: pg.Pool = new Pool({ connectionString: application.url, max: committers })
   const clients = await Promise.all(Array.from({ length: committers }, () => pool.connect()))
+  const commit = committerOf(driver, application)
   let next = 0
   let done = 0
   const spent = await timed(messages, async (see) => {
     const commitSome = async (client: pg.PoolClient): Promise<void> => {
       while (next < messages) {
-        await commitOne(driver, client, bodyOf(next++))
+        await commit(client, bodyOf(next++))
         see(++done)
       }
     }
@@ -50,12 +51,16 @@ export async function publishEach(
   return spent
 }
 
+type Commit = (client: pg.ClientBase, body: Body) => Promise<void>
+
 /** A contender that commits by itself is spared a transaction in which nothing happens. */
-export async function commitOne(driver: Driver, client: pg.ClientBase, body: Body): Promise<void> {
-  if (!driver.isTransactional) return driver.publishOne(client, body)
-  await client.query('begin')
-  await driver.publishOne(client, body)
-  await client.query('commit')
+export function committerOf(driver: Driver, { isTransactional }: Application): Commit {
+  if (!isTransactional) return (client, body) => driver.publishOne(client, body)
+  return async (client, body) => {
+    await client.query('begin')
+    await driver.publishOne(client, body)
+    await client.query('commit')
+  }
 }
 
 async function timed(messages: number, work: (see: (done: number) => void) => Promise<void>): Promise<Spent> {

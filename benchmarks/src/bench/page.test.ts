@@ -108,6 +108,7 @@ test('a chart names the tunings where there are several', () => {
 test('who cannot publish in the transaction of the application is marked where publishing is measured', () => {
   const publishing = { ...result('publish-64', ['bullmq', 10], ['postbox', 20]), isPublishing: true }
   const whole = { ...report, results: [publishing] }
+  expect(pageOf(whole)).toMatch(/- \*\*bullmq\*\*.*\n.* It cannot publish in the application's transaction\./)
   expect(pageOf(whole)).toContain("- † cannot publish in the application's transaction")
   expect(chartsOf(whole).get('publish-64.svg')).toContain('>bullmq †<')
   expect(chartsOf(whole).get('publish-64.svg')).toContain('† commits by itself')

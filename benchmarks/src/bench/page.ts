@@ -95,7 +95,10 @@ function settingsOf({ settings, results }: Report): string {
   const present = new Set(results.flatMap(({ lines }) => lines.map(({ contender }) => contender)))
   const tunings = contenders
     .filter(({ name }) => present.has(name))
-    .map(({ name, tuned, source }) => `- **${name}**: \`${JSON.stringify(tuned)}\`\\\n  ${source}.`)
+    .map(
+      ({ name, tuned, source, isTransactional }) =>
+        `- **${name}**: \`${JSON.stringify(tuned)}\`\\\n  ${source}.${isTransactional ? '' : " It cannot publish in the application's transaction."}`,
+    )
   return [
     `The server: ${server.join(', ')}. No checkpoint happens during a run.`,
     'At defaults a contender is given nothing but the connection. Tuned:',

@@ -169,6 +169,7 @@ const latencyVariants: readonly Contender[] = [
 const retryVariants: readonly Contender[] = [
   variant(postbox, 'retrying at once', {
     tuned: { retryAfterMs: 1 },
+    pace: 5_000,
     source: 'README: `retry`, here after a millisecond',
   }),
   variant(graphileWorker, 'backing off', {
@@ -183,6 +184,7 @@ const retryVariants: readonly Contender[] = [
   }),
   variant(bullmq, 'retrying at once', {
     tuned: { job: { attempts: 3 } },
+    pace: 300,
     source: 'https://docs.bullmq.io/guide/retrying-failing-jobs: `attempts`, without a backoff',
   }),
   variant(pgTransactionalOutbox, 'retrying', {

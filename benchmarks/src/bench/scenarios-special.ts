@@ -40,7 +40,7 @@ export const specials: readonly Scenario[] = [
     messages: 10,
     quick: null,
     rounds: 1,
-    seconds: () => 45,
+    seconds: () => 25,
     run: recover,
   },
 ]

@@ -125,7 +125,7 @@ test('a bar that is missed is called that, and a peer that commits by itself is 
 test('by how much a bar is missed and against whom is said, and what the ratio to those in the transaction is', () => {
   expect(ratioSentences({ publish64VsPeer: missed })).toEqual([
     'publish by 64, to peers that notify: missed, 75 % below the bar, against bullmq: 500 to 1,000 messages/s',
-    "† publish by 64, to peers that notify: bullmq cannot publish in the application's transaction: it commits by itself, and is spared BEGIN and COMMIT; to the best that can, pg-boss notify, it is 2.50",
+    "† cannot publish in the application's transaction: it commits by itself, and is spared BEGIN and COMMIT. To the best that can: publish by 64, to peers that notify: 2.50 (pg-boss notify)",
   ])
   const alone = { ...missed, peer: null, figures: { ours: 500, theirs: null }, inTransaction: null }
   expect(ratioSentences({ pinnedXminP99Ms: { ...alone, value: 500, bar: 50 } })).toEqual([

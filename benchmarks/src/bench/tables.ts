@@ -1,6 +1,6 @@
 import { contenderNamed } from '../contenders/catalogue.ts'
 import { type Group, type Line, type MetricName, metrics, type Result, valuesOf } from './metrics.ts'
-import { definitions, type RatioName, type Ratios } from './ratios.ts'
+import { definitions, type Ratio, type RatioName, type Ratios } from './ratios.ts'
 import { percentile, spreadOf } from './statistics.ts'
 
 export interface Table {
@@ -112,24 +112,24 @@ export function ratioTable(ratios: Ratios, missed = 'MISSED'): Table {
 /** By how much each bar is missed and against whom, and what else has to be known to read them. */
 export function ratioSentences(ratios: Ratios): readonly string[] {
   const all = ratiosIn(ratios)
+  const beside = all.flatMap(([name, { inTransaction }]) =>
+    inTransaction === null
+      ? []
+      : [`${definitions[name].title}: ${show(inTransaction.value, 2)} (${inTransaction.peer})`],
+  )
   return [
-    ...all.flatMap(([name, ratio]) => {
-      if (ratio.isMet) return []
-      const { title, metric } = definitions[name]
-      const { ours, theirs } = ratio.figures
-      const { title: unit, digits } = metrics[metric]
-      const figures = `${show(ours, digits)} to ${show(theirs ?? 0, digits)} ${unit.replace(/^p\d+ /, '')}`
-      const against = theirs === null ? '' : `, against ${ratio.peer}: ${figures}`
-      return [`${title}: missed, ${distance(ratio.value, ratio.bar)}${against}`]
-    }),
-    ...all.flatMap(([name, { inTransaction, peer }]) =>
-      inTransaction === null
-        ? []
-        : [
-            `† ${definitions[name].title}: ${peer} ${alone}; to the best that can, ${inTransaction.peer}, it is ${show(inTransaction.value, 2)}`,
-          ],
-    ),
+    ...all.flatMap(([name, ratio]) => (ratio.isMet ? [] : [missing(name, ratio)])),
+    ...(beside.length === 0 ? [] : [`† ${alone}. To the best that can: ${beside.join('; ')}`]),
   ]
+}
+
+function missing(name: RatioName, { value, bar, peer, figures: { ours, theirs } }: Ratio): string {
+  const { title, metric } = definitions[name]
+  const sentence = `${title}: missed, ${distance(value, bar)}`
+  if (theirs === null) return sentence
+  const { title: what, digits } = metrics[metric]
+  const unit = what.replace(/^p\d+ /, '')
+  return `${sentence}, against ${peer}: ${show(ours, digits)} to ${show(theirs, digits)} ${unit}`
 }
 
 /** In the order of the bars, not of the run. */
@@ -155,11 +155,16 @@ export function refusals(results: readonly Result[]): readonly string[] {
   )
 }
 
+/** A head up to this length is not broken. */
+const shortTitle = 7
+
 /** A head that is longer than what stands below it takes several lines: a terminal is 100 columns wide. */
 export function asText({ head, rows }: Table): string {
-  const widths = head.map((title, column) =>
-    Math.max(...title.split(' ').map(({ length }) => length), ...rows.map((row) => row[column]!.length)),
-  )
+  const widths = head.map((title, column) => {
+    const words = title.split(' ').map(({ length }) => length)
+    const least = title.length <= shortTitle ? title.length : Math.max(...words)
+    return Math.max(least, ...rows.map((row) => row[column]!.length))
+  })
   const heads = head.map((title, column) => wrapped(title, widths[column]!))
   const height = Math.max(...heads.map(({ length }) => length))
   const top = Array.from({ length: height }, (_, index) =>

@@ -23,7 +23,7 @@ export function textOf({ machine, server, node, settings, ratios, results }: Rep
     ...results.map(paragraphOf),
     ...refusals(results).map(folded),
     ...(hasBars ? [asText(ratioTable(ratios))] : []),
-    ...ratioSentences(ratios).map(folded),
+    ratioSentences(ratios).map(folded).join('\n'),
   ].join('\n\n')
 }
 

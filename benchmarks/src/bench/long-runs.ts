@@ -22,10 +22,10 @@ export async function pinXmin(stage: Stage, messages: number): Promise<Metrics> 
   const pin = await stage.database.pinXmin()
   // So that each third has whole messages.
   const seconds = Math.max(thirds, Math.round(messages / perSecond))
-  const { tally, windows } = await play(stage, (player) =>
+  const { tally, late, windows } = await play(stage, (player) =>
     player.tell('load', { perSecond, leadSeconds, seconds, windowSeconds: seconds / thirds }),
   ).finally(() => pin.release())
-  refuseMiscount([tally])
+  refuseMiscount([tally], 1, late)
   const [row] = await stage.database.query<{ dead: number }>(
     'select coalesce(sum(n_dead_tup), 0)::float8 as dead from pg_stat_user_tables',
   )
@@ -41,6 +41,7 @@ export async function pinXmin(stage: Stage, messages: number): Promise<Metrics> 
     p99Ms2: second.p99Ms,
     p99Ms3: last.p99Ms,
     deadAtEnd: row!.dead,
+    late,
   }
 }
 

@@ -23,6 +23,7 @@ export const metrics = {
   fourProcesses: { title: 'messages/s by 4', digits: 0, ...figures },
   fourToOne: { title: '4:1', digits: 2, ...figures },
   deadAtEnd: { title: 'dead rows at the end', digits: 0, ...figures },
+  late: { title: 'left waiting', digits: 0, ...figures },
   recoveryMs: { title: 'recovered after ms', digits: 0, ...figures },
   peakRssMb: { title: 'RSS MB', digits: 0, ...figures },
   peakHeapMb: { title: 'heap MB', digits: 0, ...figures },

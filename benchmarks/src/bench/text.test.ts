@@ -5,7 +5,7 @@ import { scenarios } from './scenarios.ts'
 import { columns, textOf } from './text.ts'
 
 const kinds: Readonly<Record<string, readonly MetricName[]>> = {
-  'pinned-xmin': ['p50Ms', 'p99Ms', 'deadAtEnd', ...namesIn('thirds')],
+  'pinned-xmin': ['p50Ms', 'p99Ms', 'deadAtEnd', 'late', ...namesIn('thirds')],
   recovery: ['recoveryMs'],
   'idle-latency': ['p50Ms', 'p99Ms'],
   'load-1000': ['p50Ms', 'p99Ms'],

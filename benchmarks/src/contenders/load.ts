@@ -7,6 +7,8 @@ import { dueMsOf, publishWhenDue } from './timetable.ts'
 
 /** A transaction for each message would take more processor time than two processors have, for anybody: the latency would be that of the publishers. */
 const groupEveryMs = 10
+/** Whoever has fallen behind is not waited for any longer when the last message was due. */
+const patienceMs = 60_000
 
 /**
  * Messages at a steady rate, whatever becomes of those before: each has a time at which it should be published, and its latency counts from then, so that waiting for its
@@ -40,8 +42,14 @@ export async function measureLoad(driver: Driver, input: LoadInput): Promise<Loa
   await publishWhenDue({ messages, perSecond, elapsed, sleep }, groupEveryMs, (from, count) =>
     driver.publishMany(bodiesOf(from, count)),
   )
-  await finished
-  return { tally: tally.toText(), windows: windows.map((window) => window.figures(windowSeconds)) }
+  await Promise.race([finished, sleep(patienceMs, undefined, { ref: false })])
+  // What has not come by now has waited so long at least.
+  for (let n = 0; n < messages; n += 1) {
+    const dueMs = dueMsOf(n, perSecond)
+    if (!tally.has(n)) windowAt(dueMs)?.add(elapsed() - dueMs)
+  }
+  const late = messages - tally.handled
+  return { tally: tally.toText(), late, windows: windows.map((window) => window.figures(windowSeconds)) }
 }
 
 /** Latencies of the messages that were due in it; how many were handled in it. */

@@ -101,6 +101,8 @@ export interface Timed {
 
 export interface Loaded {
   readonly tally: string
+  /** Not handled a minute after the last was due: it could not keep up. Their latencies are as long as they have waited by then. */
+  readonly late: number
   readonly windows: readonly LoadWindow[]
 }
 

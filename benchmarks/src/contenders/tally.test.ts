@@ -29,6 +29,12 @@ test('a message that comes after a later one of its key is found, one of another
   expect(order.disordered).toBe(1)
 })
 
+test('a message that was handled is told from one that was not', () => {
+  const tally = new Tally(2)
+  tally.add(1)
+  expect([tally.has(0), tally.has(1)]).toEqual([false, true])
+})
+
 test('adding tells how often the message has been handled', () => {
   const tally = new Tally(2)
   expect([tally.add(1), tally.add(1), tally.add(0)]).toEqual([1, 2, 1])

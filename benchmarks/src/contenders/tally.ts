@@ -11,6 +11,10 @@ export class Tally {
     return this.#handled
   }
 
+  has(n: number): boolean {
+    return this.#times[n]! > 0
+  }
+
   /** How often it has been handled by now. */
   add(n: number): number {
     this.#handled += 1

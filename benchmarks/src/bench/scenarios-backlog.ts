@@ -86,7 +86,7 @@ export const backlogs: readonly Scenario[] = [
       'bullmq retrying at once',
       'pg-transactional-outbox retrying',
     ),
-    messages: 20_000,
+    messages: 12_000,
     quick: null,
     rounds: 3,
     seconds: (part, messages) =>
@@ -123,7 +123,7 @@ export const backlogs: readonly Scenario[] = [
       'bullmq 20 queues',
       'pg-transactional-outbox 20 queues',
     ),
-    messages: 100_000,
+    messages: 75_000,
     quick: null,
     rounds: 3,
     run: (stage, messages) => publishAndDrain(stage, messages),

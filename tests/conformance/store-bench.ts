@@ -1,7 +1,7 @@
 // Statements one by one, on a store that is empty at the beginning of each test.
 import { afterEach, beforeEach } from 'vitest'
 import type { Executor } from '../../packages/postbox/src/adapters/executor.ts'
-import type { Draft } from '../../packages/postbox/src/core/message.ts'
+import type { Draft, Receipt } from '../../packages/postbox/src/core/message.ts'
 import { deliveriesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { type Burial, buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
@@ -13,7 +13,7 @@ import {
   type QueueRow,
 } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { insertMessage } from '../../packages/postbox/src/sql/insert-message.ts'
-import type { InsertedRow } from '../../packages/postbox/src/sql/insert-plain.ts'
+import { eachRow } from '../../packages/postbox/src/sql/insert-plain.ts'
 import type { Names } from '../../packages/postbox/src/sql/names.ts'
 import { quarantineDead } from '../../packages/postbox/src/sql/quarantine-dead.ts'
 import type { Release } from '../../packages/postbox/src/sql/release-leases.ts'
@@ -31,7 +31,7 @@ export interface StoreBench {
   readonly names: Names
   run<Row>(statement: Statement<Row>): Promise<readonly Row[]>
   /** A message of queue `orders`, due at once; null: a waiting timer was kept. */
-  publish(given?: Partial<Draft>, on?: Executor): Promise<InsertedRow | null>
+  publish(given?: Partial<Draft>, on?: Executor): Promise<Receipt | null>
   cancel(timerId: string, given?: { readonly queue?: string; readonly on?: Executor }): Promise<boolean>
   /** Of queue `orders`, all that is free. */
   claim(given?: Claiming): Promise<Claimed>
@@ -76,8 +76,9 @@ export function useStore(kind: StoreKind): StoreBench {
 
   const run = <Row>(statement: Statement<Row>): Promise<readonly Row[]> => store.database.run(statement)
   const publish: StoreBench['publish'] = async (given, on = store.database) => {
-    const [row] = await on.run(insertMessage(store.names, draftOf(given), { wake: 'always', mark: null }))
-    return row ?? null
+    const draft = draftOf(given)
+    const rows = await on.run(insertMessage(store.names, draft, { wake: 'always', mark: null }))
+    return eachRow(rows, [draft])[0] ?? null
   }
   const claim: StoreBench['claim'] = async (claiming = {}) => {
     const { token: as = token, on = store.database, generation = null, ...given } = claiming

@@ -51,7 +51,7 @@ export function useKeys(bench: StoreBench): KeyBench {
     const draft = draftOf({ queue: lane, key: 'a', isOrdered: true, ...given })
     const batch = { queue: lane, conflict: draft.conflict, drafts: [draft] }
     const [row] = await on(tx).run(insertMessages(bench.names, batch, { wake: 'always', mark: null }))
-    return row?.id ?? ''
+    return row === undefined ? '' : draft.id
   }
   const claim: KeyBench['claim'] = async (tx) => {
     const place = { after: '0', dueFromMs: null, keys: [], keysFrom: '' }

@@ -1,6 +1,6 @@
 // Statements of ordered queues, on the tables of a bench.
 import type { Executor } from '../../packages/postbox/src/adapters/executor.ts'
-import type { Draft } from '../../packages/postbox/src/core/message.ts'
+import type { Draft, Receipt } from '../../packages/postbox/src/core/message.ts'
 import {
   claimInOrder,
   type OrderedMessageRow,
@@ -8,7 +8,7 @@ import {
   type OrderedQueueRow,
 } from '../../packages/postbox/src/sql/claim-in-order.ts'
 import { insertMessages } from '../../packages/postbox/src/sql/insert-messages.ts'
-import { eachRow, type InsertedRow } from '../../packages/postbox/src/sql/insert-plain.ts'
+import { eachRow } from '../../packages/postbox/src/sql/insert-plain.ts'
 import { joinKeys } from '../../packages/postbox/src/sql/join-keys.ts'
 import type { Release } from '../../packages/postbox/src/sql/release-leases.ts'
 import { draftOf, fencesOf } from '../support/settle-bench.ts'
@@ -34,7 +34,7 @@ export interface OrderBench {
     keys: readonly (string | null)[],
     given?: Partial<Draft>,
     on?: Executor,
-  ): Promise<readonly InsertedRow[]>
+  ): Promise<readonly Receipt[]>
   /** All that may be had, by all ways to find it. */
   claim(given?: OrderClaiming): Promise<OrderClaimed>
   join(on?: Executor): Promise<number>
@@ -52,7 +52,7 @@ export function orderBench(bench: StoreBench): OrderBench {
         { queue: 'orders', conflict, drafts },
         { wake: 'always', mark: null },
       )
-      return eachRow(await on.run(statement)).toSorted((a, b) => Number(a.seq) - Number(b.seq))
+      return eachRow(await on.run(statement), drafts).toSorted((a, b) => Number(a.seq) - Number(b.seq))
     },
     async claim({ token: as = token, generation = null, on = bench.store.database, ...given } = {}) {
       const base = { queue: 'orders', room: 500, leaseMs: minute, after: '0', dueFromMs: null }

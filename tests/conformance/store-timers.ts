@@ -52,6 +52,7 @@ export function describeTimers(bench: StoreBench): void {
 
     const written = eachRow(
       await bench.run(insertMessages(bench.names, batch, { wake: 'always', mark: null })),
+      batch.drafts,
     )
 
     const expected = [drafts[0], drafts[3], batch.drafts[4]].map((draft) => draft!.id)

@@ -101,7 +101,7 @@ export function describeWaits(bench: StoreBench): void {
       const batch = { queue: 'orders', drafts, conflict: 'keep' } as const
       const send = () => bench.run(insertMessages(bench.names, batch, { wake: 'always', mark: null }))
 
-      expect(eachRow(await waitingFor(arm, 'commit', send))).toHaveLength(2)
+      expect(eachRow(await waitingFor(arm, 'commit', send), drafts)).toHaveLength(2)
       expect((await bench.rows()).map(({ timerId }) => timerId)).toEqual(['daily', 'other', null])
     })
 

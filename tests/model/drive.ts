@@ -132,7 +132,7 @@ async function publish(driven: Driven, { drafts, ending }: Of<'publish'>): Promi
     others.length === 0
       ? (first!.isOrdered ? insertOne : insertMessage)(store.names, first!, options)
       : insertMessages(store.names, batch, options)
-  const rows = eachRow(await within(store, ending, statement))
+  const rows = eachRow(await within(store, ending, statement), made)
   if (ending !== 'rollback') places.learn(rows.map(({ seq }) => seq))
   const seqs = new Map(rows.map(({ id, seq }) => [numberOf(id), seq]))
   const receipts = drafts.map(({ id }) => {

@@ -12,9 +12,10 @@ import { insert, type Publishing, receiptOf } from './write.ts'
 export async function publishDrafts(
   outbox: Publishing,
   handle: Handle,
-  publishable: Publishable,
+  publishable: Publishable & { readonly areIdsOurs: boolean },
 ): Promise<Receipts> {
-  const batch = batchOf(publishable.queue, publishable.drafts)
+  const { queue, drafts: made, areIdsOurs } = publishable
+  const batch = batchOf(queue, made, areIdsOurs)
   const wake = heardWake(outbox.wake, handle)
   return through(outbox, publishable, async (drafts, tell) => {
     if (drafts.length === 0) return assertInside(handle).then(() => [])
@@ -22,7 +23,9 @@ export async function publishDrafts(
       const statement = insertMessages(outbox.names, { ...batch, drafts }, { wake, mark })
       return insert(outbox, handle, { drafts, statement, tell })
     })
-    const written = new Map(rows.map((row) => [row.id, receiptOf(row)]))
+    const receipts = rows.map(receiptOf)
+    if (receipts.length === drafts.length) return receipts
+    const written = new Map(receipts.map((receipt) => [receipt.id, receipt]))
     return drafts.map((draft) => written.get(draft.id) ?? null)
   })
 }

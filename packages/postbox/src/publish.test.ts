@@ -178,12 +178,32 @@ describe('the receipt', () => {
   const row = { id: '0190163d-8694-739b-9aea-966c26f8ad91', seq: '1', woken: 0 }
   const answering = (...rows: object[]) => ({ query: async () => rows, inTransaction: true })
 
-  test('is the id and the seq of the row, and nothing else', async () => {
-    expect(await outbox.publish(answering(row), 'orders', 1)).toEqual({ id: row.id, seq: '1' })
+  test('is the id of the message and the seq of its row, and nothing else', async () => {
+    const { id } = row
+    const written = { seq: '1', woken: false }
+
+    expect(await outbox.publish(answering(written), 'orders', 1, { id })).toEqual({ id, seq: '1' })
+    expect(await outbox.publishMany(answering(written), 'orders', [1], { id })).toEqual([{ id, seq: '1' }])
+  })
+
+  test('of several messages stands in the order of the bodies, and is null for one that was not written', async () => {
+    const ids = ['a', 'b', 'c'].map((last) => `${row.id.slice(0, -1)}${last}`)
+    const each = (_: unknown, index: number) => ({ id: ids[index] as string })
+    const publish = (answer: object) => outbox.publishMany(answering(answer), 'orders', [1, 2, 3], each)
+    const [first, , third] = ids
+
+    expect(await publish({ id: null, seq: '7,8,9' })).toEqual(
+      ids.map((id, index) => ({ id, seq: `${index + 7}` })),
+    )
+    expect(await publish({ id: `${first},${third}`, seq: '7,9' })).toEqual([
+      { id: first, seq: '7' },
+      null,
+      { id: third, seq: '9' },
+    ])
   })
 
   // postgres.js with `transform: { column: … }`, or an own `query` that renames.
-  test.each([{ ID: row.id, SEQ: '1' }, { id: row.id, Seq: '1' }, { seq: '1' }, {}])(
+  test.each([{ ID: row.id, SEQ: '1' }, { id: row.id, Seq: '1' }, {}])(
     'of a client that renames columns is an error that says the message was written (case %#)',
     async (renamed) => {
       const tx = answering(renamed)

@@ -2,11 +2,11 @@
 import type { Database } from './adapters/executor.ts'
 import type { TimerName } from './cancel-timer.ts'
 import { makeDraft, type Publication } from './core/draft.ts'
-import { type BatchInput, makeDrafts } from './core/drafts.ts'
+import { areIdsOurs, type BatchInput, makeDrafts } from './core/drafts.ts'
 import type { Draft, PendingMessage, Receipt } from './core/message.ts'
 import type { Receipts } from './core/middleware.ts'
 import type { PendingOptions } from './pending.ts'
-import { type InsertedRow, insertPlain } from './sql/insert-plain.ts'
+import { insertPlain } from './sql/insert-plain.ts'
 import { heardWake } from './sql/wake.ts'
 import type { Tell } from './tell-published.ts'
 import { runInside } from './transaction-guard.ts'
@@ -58,10 +58,12 @@ export async function publishMany(
 ): Promise<readonly (Receipt | null)[]> {
   const handle = outbox.handleOf(tx)
   const drafting = makeDrafts(outbox, input)
-  // Read now, as the drafts have: the caller may change the list while it is awaited.
+  // Read now, as the drafts have: the caller may change the list and the options while it is awaited.
+  const { queue } = input
   const bodies = Array.isArray(input.bodies) ? [...input.bodies] : []
+  const areOurs = areIdsOurs(input.options)
   const [drafts, { publishDrafts }] = await Promise.all([drafting, import('./on-demand.ts')])
-  return publishDrafts(outbox, handle, { queue: input.queue, bodies, drafts })
+  return publishDrafts(outbox, handle, { queue, bodies, drafts, areIdsOurs: areOurs })
 }
 
 /**
@@ -71,7 +73,7 @@ export async function publishMany(
 async function publishOne(
   outbox: Publishing,
   publication: Publication,
-  write: (draft: Draft, tell: Tell | null) => Promise<readonly InsertedRow[]>,
+  write: (draft: Draft, tell: Tell | null) => Promise<readonly Receipt[]>,
 ): Promise<Receipt | null> {
   const { queue, body } = publication
   const checked = await makeDraft(outbox, publication)

@@ -35,19 +35,16 @@ export async function insert(
   outbox: Publishing,
   executor: Executor,
   { drafts, statement, tell }: Insert,
-): Promise<readonly InsertedRow[]> {
-  const send = async () => {
-    const rows = await runStatement(outbox, executor, statement)
-    return drafts.length === 1 ? rows : eachRow(rows)
-  }
+): Promise<readonly Receipt[]> {
+  const send = async () => eachRow(await runStatement(outbox, executor, statement), drafts)
   const rows = await (tell === null ? send() : tell(outbox, drafts, send))
   if (executor.delivered) await executor.delivered()
   return rows
 }
 
-/** A row without these members was renamed on its way: by a `transform` of the client, or an own handle's `query`. */
-export function receiptOf({ id, seq }: InsertedRow): Receipt {
-  if (id !== undefined && seq !== undefined) return { id, seq }
+/** A row without this member was renamed on its way: by a `transform` of the client, or an own handle's `query`. */
+export function receiptOf(written: Receipt): Receipt {
+  if (written.seq !== undefined) return written
   const sentence = 'the message was written, but the client renames the columns of its answer'
   throw new OutboxError('OUTBOX_UNKNOWN_HANDLE', sentence)
 }

@@ -10,9 +10,9 @@ export interface Batch {
   readonly conflict: Conflict
 }
 
-/** Drafts that were made one by one, as one statement's worth; loaded when there is a batch. */
-export function batchOf(queue: string, drafts: readonly Draft[]): Batch {
-  assertDistinct(drafts, 'id')
+/** Drafts that were made one by one, as one statement's worth; loaded when there is a batch. `areIdsOurs`: no two of them are the same. */
+export function batchOf(queue: string, drafts: readonly Draft[], areIdsOurs: boolean): Batch {
+  if (!areIdsOurs) assertDistinct(drafts, 'id')
   assertFits(drafts)
   return { queue, drafts, conflict: agreedConflict(drafts) }
 }

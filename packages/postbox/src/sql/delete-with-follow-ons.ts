@@ -1,13 +1,6 @@
 import type { Conflict, Draft } from '../core/message.ts'
 import type { DeliveredStorage } from '../core/storage-modes.ts'
-import {
-  inBase64,
-  recordMembers,
-  recordOf,
-  recordShape,
-  valuesOfOrdered,
-  valuesOfRecord,
-} from './draft-records.ts'
+import { recordMembers, recordOf, recordShape, valuesOfOrdered, valuesOfRecord } from './draft-records.ts'
 import { insertedColumns, orderedColumns } from './draft-rows.ts'
 import { amongSeqs, type Fence, fenceArrays } from './fence.ts'
 import { deliveredColumns, keepDelivered } from './keep-delivered.ts'
@@ -69,14 +62,14 @@ with ${isPatient ? '' : `${patience}, `}settled as (
                                 order by case d.conflict when 'replace' then -d.place else d.place end) as choice
     from rows from (
            jsonb_to_recordset($3::text::jsonb)
-             as (cause bigint, queue text, conflict text, is_ordered boolean, ${recordShape(inBase64)})
+             as (cause bigint, queue text, conflict text, is_ordered boolean, ${recordShape})
          ) with ordinality
-      as d(cause, queue, conflict, is_ordered, ${recordMembers(inBase64)}, place)
+      as d(cause, queue, conflict, is_ordered, ${recordMembers}, place)
     join settled as s
       on s.seq = d.cause
 ), ${isOrdered ? `${lockKeys(names, '(select queue, key from drafts where is_ordered)', keysOf(ordered) > mostKeyLocks)}, ` : ''}inserted as (
   insert into ${names.messages} as m (${isOrdered ? orderedColumns : insertedColumns})
-  select ${isOrdered ? valuesOfOrdered(inOrder, inBase64) : valuesOfRecord('queue', inBase64)}
+  select ${isOrdered ? valuesOfOrdered : valuesOfRecord}
     from drafts${isOrdered ? ',\n         ordered' : ''}
    where timer is null
       or choice = 1
@@ -89,8 +82,6 @@ select seq::text as seq, (select count(*) from woken)::int as woken
     input,
   }
 }
-
-const inOrder = { queue: 'queue', isOrdered: 'is_ordered', isReplacing: "conflict = 'replace'" }
 
 // By its name: there is one of each.
 const unlessKept = `

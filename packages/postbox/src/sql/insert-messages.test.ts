@@ -3,7 +3,7 @@ import type { Draft } from '../core/message.ts'
 import type { Schedule } from '../core/schedule.ts'
 import { insertMessage } from './insert-message.ts'
 import { insertMessages } from './insert-messages.ts'
-import { eachRow, type InsertedRow } from './insert-plain.ts'
+import { eachRow } from './insert-plain.ts'
 import { resolveNames } from './names.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
@@ -29,9 +29,11 @@ const many = (drafts: Partial<Draft>[], mark: string | null = null) =>
     { wake: 'quiet', mark },
   )
 
-/** The records inside the JSON parameter of a batch. */
-function records(drafts: Partial<Draft>[]): Record<string, unknown>[] {
-  return JSON.parse(many(drafts).values[1] as string)
+/** The texts of a batch by the member that its statement makes of each. */
+function columns(drafts: Partial<Draft>[]): Record<string, unknown> {
+  const { text, values } = many(drafts)
+  const [, members = ''] = /\bas d\((.*), place\)/.exec(text) ?? []
+  return Object.fromEntries(members.split(', ').map((member, index) => [member, values[index + 3]]))
 }
 
 describe('insertMessage', () => {
@@ -40,9 +42,11 @@ describe('insertMessage', () => {
     const full = { key: 'k', timerId: 't', body, headers: { a: 'b' }, generation: 7 }
     const { id } = draft
 
-    expect(one({}).values).toEqual([id, 'orders', draft.body])
+    const locks = ['postbox:public.outbox publishers orders', 'postbox:public.outbox sleepers orders']
+
+    expect(one({}).values).toEqual([id, 'orders', draft.body, ...locks])
     expect(one({}).text).toContain('(id, queue, body)\nvalues ($1::uuid, $2::text, $3::bytea)\n')
-    expect(one(full, 'm').values).toEqual([id, 'orders', body, 'k', 't', '{"a":"b"}', 7, 'm'])
+    expect(one(full, 'm').values).toEqual([id, 'orders', body, 'k', 't', '{"a":"b"}', 7, ...locks, 'm'])
     expect(one(full).text).toContain(
       '(id, queue, body, key, timer_id, headers, generation)\nvalues ($1::uuid, $2::text, $3::bytea, $4::text, $5::text, $6::text::jsonb, $7::bigint)\n',
     )
@@ -55,11 +59,11 @@ describe('insertMessage', () => {
     [{ kind: 'at', epochMs: -1 }, null, -1],
   ])('a schedule is a delay or an epoch or nothing (case %#)', (schedule, delayMs, epochMs) => {
     const { text, values } = one({ schedule })
-    expect(values.slice(3)).toEqual([delayMs ?? epochMs].filter((ms) => ms !== null))
+    expect(values.slice(3, -2)).toEqual([delayMs ?? epochMs].filter((ms) => ms !== null))
     expect(text.includes('make_interval(secs => $4::float8 / 1000)')).toBe(delayMs !== null)
     expect(text.includes('to_timestamp($4::float8 / 1000) > statement_timestamp()')).toBe(epochMs !== null)
-    const [{ delay = null, epoch = null } = {}] = records([{ schedule }])
-    expect([delay, epoch]).toEqual([delayMs, epochMs])
+    const { delay = null, epoch = null } = columns([{ schedule }, { schedule }])
+    expect([delay, epoch]).toEqual([delayMs, epochMs].map((ms) => (ms === null ? null : `${ms},${ms}`)))
   })
 
   test('an unknown schedule or conflict is an error of ours, not a wrong row', () => {
@@ -68,8 +72,17 @@ describe('insertMessage', () => {
     expect(() => one({ conflict: 'merge' as never })).toThrow(/unreachable/)
   })
 
-  test('a record of a batch names only what the message has', () => {
-    expect(Object.keys(records([{}])[0] ?? {})).toEqual(['id', 'first', 'size'])
+  test('a batch names only what some message has, and the columns of that', () => {
+    expect(Object.keys(columns([{}, {}]))).toEqual(['id', 'first', 'size'])
+    expect(many([{}]).text).toContain('as m (id, queue, body)\n')
+    expect(Object.keys(columns([{}, { key: 'k', generation: 0 }]))).toEqual([
+      'id',
+      'first',
+      'size',
+      'key',
+      'generation',
+    ])
+    expect(many([{ headers: {} }, { timerId: 't' }]).text).toContain('(id, queue, body, timer_id, headers)\n')
   })
 
   test('a plain insert has no conflict clause', () => {
@@ -103,30 +116,74 @@ describe('insertMessage', () => {
 })
 
 describe('eachRow', () => {
-  test('is a row for each id and its seq, and one that is not ours as it was', () => {
-    const packed = { id: 'a,b', seq: '1,22', woken: 0 } as InsertedRow
-    const renamed = { ID: 'a', SEQ: '1' } as never
+  const drafts = ['a', 'b', 'c'].map((id) => ({ id }))
 
-    expect(eachRow([packed, { id: 'c', seq: '3' }])).toEqual([
+  test('is a receipt for each seq, with the id of its draft', () => {
+    expect(eachRow([{ id: null, seq: '1,22,3' }], drafts)).toEqual([
       { id: 'a', seq: '1' },
       { id: 'b', seq: '22' },
       { id: 'c', seq: '3' },
     ])
-    expect(eachRow([renamed, { id: 'a' } as never])).toEqual([renamed, { id: 'a' }])
-    expect(eachRow([])).toEqual([])
+    expect(eachRow([{ seq: '7' }], [{ id: 'a' }])).toEqual([{ id: 'a', seq: '7' }])
+    expect(eachRow([], drafts)).toEqual([])
+  })
+
+  test('has the ids that came with the seqs, in one row or in several', () => {
+    const written = [
+      { id: 'a', seq: '1' },
+      { id: 'c', seq: '3' },
+    ]
+
+    expect(eachRow([{ id: 'a,c', seq: '1,3' }], drafts)).toEqual(written)
+    expect(eachRow(written, drafts)).toEqual(written)
+  })
+
+  test('leaves what is not ours without a seq', () => {
+    const renamed = { ID: 'a', SEQ: '1' } as never
+
+    expect([eachRow([renamed], drafts), eachRow([renamed], [{ id: 'a' }])]).toEqual([
+      [{ id: 'a', seq: undefined }],
+      [{ id: 'a', seq: undefined }],
+    ])
   })
 })
 
 describe('insertMessages', () => {
   // U-PUB-15
-  test('any number of messages is one statement with a queue, a JSON text, bytes and a mark', () => {
-    expect(many([{}, {}, {}], 'm').values).toEqual(['orders', expect.any(String), Buffer.alloc(0), 'm'])
-    expect(records([{ key: 'a' }, { key: 'b' }, { key: 'c' }]).map((record) => record['key'])).toEqual([
-      'a',
-      'b',
-      'c',
-    ])
+  test('any number of messages is one statement with a queue, bytes, a count, a text for each kind and a mark', () => {
+    const { id } = draft
+    const texts = [`${id},${id},${id}`, '1,1,1', '0,0,0']
+
+    expect(many([{}, {}, {}], 'm').values).toEqual(['orders', Buffer.alloc(0), 3, ...texts, 'm'])
+    expect(columns([{ key: 'a' }, {}, { key: 'c' }])['key']).toBe('["a",null,"c"]')
     expect(many([{}]).text).toMatch(/with ordinality[\s\S]*order by place/)
+  })
+
+  test('what only some messages have is null for the others', () => {
+    const after = { schedule: { kind: 'after', delayMs: 1.5 } } as const
+    const at = { schedule: { kind: 'at', epochMs: -1 } } as const
+
+    expect(columns([{}, after, { generation: 0 }, at, { headers: { a: 'b' } }])).toMatchObject({
+      headers: '[null,null,null,null,{"a":"b"}]',
+      delay: ',1.5,,,',
+      epoch: ',,,-1,',
+      generation: ',,0,,',
+    })
+    expect(many([{}, after, at]).text).toMatch(/string_to_table\(\$7::text, ',', ''\)/)
+    expect(many([{ headers: {} }]).text).toContain("nullif(d.headers, 'null') as headers")
+  })
+
+  test('asks for the ids of what was written only if that is not all', () => {
+    expect(many([{}]).text).toContain(
+      "case when count(*) <> $3::int then (select string_agg(id::text, ',') from inserted) end as id",
+    )
+  })
+
+  test('asks when rows are due, to wake who sleeps, only where some may be due later', () => {
+    expect(many([{}]).text).not.toContain('due_at')
+    expect(many([{}, { schedule: { kind: 'after', delayMs: 1 } }]).text).toMatch(
+      /returning m\.id, m\.seq, m\.due_at[\s\S]*inserted where due_at is null or/,
+    )
   })
 
   test('a body is the bytes of its view, not of the memory behind it', () => {
@@ -134,25 +191,22 @@ describe('insertMessages', () => {
 
     const bodies = [{ body: memory.subarray(7, 11) }, {}, { body: new Uint8Array([0, 255, 128]) }]
 
-    expect(many(bodies).values[2]).toEqual(Buffer.concat([Buffer.from('body'), Buffer.from([0, 255, 128])]))
-    expect(records(bodies)).toMatchObject([
-      { first: 1, size: 4 },
-      { first: 5, size: 0 },
-      { first: 5, size: 3 },
-    ])
-    expect(many(bodies).text).toContain('substring($3::bytea from first for size)')
+    expect(many(bodies).values[1]).toEqual(Buffer.concat([Buffer.from('body'), Buffer.from([0, 255, 128])]))
+    expect(columns(bodies)).toMatchObject({ first: '1,5,5', size: '4,0,3' })
+    expect(many(bodies).text).toContain('substring($2::bytea from first for size)')
   })
 
   test('a header called __proto__ reaches the row', () => {
     const headers = Object.fromEntries([['__proto__', 'x']])
 
-    expect(many([{ headers }]).values[1]).toContain('"headers":{"__proto__":"x"}')
+    expect(columns([{ headers }])['headers']).toBe('[{"__proto__":"x"}]')
     expect(one({ headers }).values[3]).toBe('{"__proto__":"x"}')
   })
 
   test('text that needs escapes in JSON comes back as it was', () => {
     const key = `"\\\n\u2028😀${"'"}`
 
-    expect(records([{ key, timerId: key }])).toMatchObject([{ key, timer: key }])
+    const { key: keys, timer } = columns([{ key, timerId: key }])
+    expect([keys, timer].map((text) => JSON.parse(text as string))).toEqual([[key], [key]])
   })
 })

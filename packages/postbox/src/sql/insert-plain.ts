@@ -1,11 +1,11 @@
 // Path 2/7 · row: a draft → one statement that inserts it and wakes whoever sleeps (a timer: insert-message.ts, many: insert-messages.ts).
-import type { Draft } from '../core/message.ts'
+import type { Draft, Receipt } from '../core/message.ts'
 import type { Schedule } from '../core/schedule.ts'
 import { unreachable } from '../core/unreachable.ts'
 import { dueAfter, dueFrom } from './draft-rows.ts'
 import type { Names } from './names.ts'
 import type { Statement } from './statement.ts'
-import { type Wake, wakeOfRow } from './wake.ts'
+import { lockNames, type Wake, wakeOfRow } from './wake.ts'
 import { whereMarked } from './where-marked.ts'
 
 export interface InsertOptions {
@@ -14,18 +14,26 @@ export interface InsertOptions {
   readonly mark: string | null
 }
 
-/** Of several messages: all ids, and all seqs, joined by commas. A row of its own for each cost pg some 3 µs to read. */
+/**
+ * Of several messages one row: all seqs, joined by commas, in the order of the drafts. A row of its own for each cost pg some 3 µs to read. `id` (the ids, joined likewise)
+ * is there only where not every draft was written: else they are those of the drafts.
+ */
 export interface InsertedRow {
-  readonly id: string
+  readonly id?: string | null
   readonly seq: string
 }
 
-/** A row for each message. What is not ours to read is left as it is. */
-export function eachRow(rows: readonly InsertedRow[]): readonly InsertedRow[] {
-  return rows.flatMap((row) => {
-    if (typeof row.id !== 'string' || typeof row.seq !== 'string') return row
-    const seqs = row.seq.split(',')
-    return row.id.split(',').map((id, index) => ({ id, seq: seqs[index] as string }))
+/** A receipt for each message that was written, in the order of the drafts. What is not ours to read is left without a seq. */
+export function eachRow(
+  rows: readonly InsertedRow[],
+  drafts: readonly Pick<Draft, 'id'>[],
+): readonly Receipt[] {
+  const [first] = drafts
+  if (drafts.length === 1) return rows.map(({ id, seq }) => ({ id: (id ?? first?.id) as string, seq }))
+  return rows.flatMap(({ id, seq }) => {
+    const ids = id?.split(',')
+    const seqs = typeof seq === 'string' ? seq.split(',') : [seq]
+    return seqs.map((own, index) => ({ id: (ids?.[index] ?? drafts[index]?.id) as string, seq: own }))
   })
 }
 
@@ -46,16 +54,25 @@ export function insertPlain(
   { wake, mark, onConflict = '' }: InsertOptions & { readonly onConflict?: string },
 ): Statement<InsertedRow, Inserted> {
   const cells = cellsOf(draft)
+  const count = cells.length
+  const columns = cells.map(({ column }) => column).join(', ')
   const row = cells.map(({ as }, index) => as(`$${index + 1}`)).join(', ')
-  const isNow = draft.schedule.kind === 'now'
+  const values = cells.map(({ value }) => value)
+  if (wake === 'quiet') values.push(...lockNames(names, draft.queue))
+  if (mark !== null) values.push(mark)
+  const woken = wakeOfRow(names, wake, {
+    queue: '$2::text',
+    locks: [`$${count + 1}::text`, `$${count + 2}::text`],
+    isNow: draft.schedule.kind === 'now',
+  })
   return {
     name: 'insert_message',
     text: `
-insert into ${names.messages} as m (${cells.map(({ column }) => column).join(', ')})
-${mark === null ? `values (${row})` : `select ${row}\n where ${whereMarked(`$${cells.length + 1}`)}`}${onConflict}
-returning m.id::text as id, m.seq::text as seq,
-       ${wakeOfRow(names, wake, { queue: '$2::text', isNow })} as woken`,
-    values: [...cells.map(({ value }) => value), ...(mark === null ? [] : [mark])],
+insert into ${names.messages} as m (${columns})
+${mark === null ? `values (${row})` : `select ${row}\n where ${whereMarked(`$${values.length}`)}`}${onConflict}
+returning m.seq::text as seq,
+       ${woken} as woken`,
+    values,
     input: { drafts: [draft], mark },
   }
 }

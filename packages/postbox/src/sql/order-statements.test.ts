@@ -63,7 +63,7 @@ describe('every statement of ordered queues', () => {
     expect(carrying(hostile).map(({ text }) => text)).toEqual(carrying('orders').map(({ text }) => text))
     for (const { name, text, values } of carrying('orders')) {
       const used = new Set(Array.from(text.matchAll(/\$(\d+)/g), (match) => Number(match[1])))
-      expect([name, [...used].sort()]).toEqual([name, values.map((_, index) => index + 1)])
+      expect([name, [...used].sort((a, b) => a - b)]).toEqual([name, values.map((_, index) => index + 1)])
       for (const value of values) expect(typeof value).toMatch(/^(string|number)$|^object$/)
     }
   })
@@ -127,10 +127,30 @@ describe('the locks of keys', () => {
 
 describe('the key of a message for later', () => {
   test('is kept apart; so is that of a timer that may replace another, whenever it is due', () => {
-    expect(publishing(['a']).text).toContain('later_key')
-    expect(publishing(['a']).text).toContain('when true and false then')
-    expect(publishing(['a'], 'replace').text).toContain('when true and timer is not null then')
-    expect(publishing(['a'], 'replace').text).toContain('later_key = excluded.later_key')
+    const [none, replacing] = (['none', 'replace'] as const).map(
+      (conflict) => publishing(['a'], conflict).text,
+    )
+
+    for (const text of [none, replacing]) expect(text).toMatch(/body, key, later_key, timer_id/)
+    expect(none).not.toContain('when timer is not null then')
+    expect(replacing).toMatch(
+      / case when timer is not null then coalesce\(case when .* end, statement_timestamp\(\)\) else case/,
+    )
+    expect(replacing).toContain('later_key = excluded.later_key')
+  })
+
+  test('is nowhere but in its place, where all are due at once and replace nothing', () => {
+    const now = { schedule: { kind: 'now' } } as const
+    const drafts = [{ ...ordered('a'), ...now, timerId: null }]
+    const batch = { queue: 'orders', conflict: 'none', drafts } as const
+    const { text } = insertMessages(names, batch, { wake: 'poll', mark: null })
+
+    expect(text).toContain('$1::text, substring($2::bytea from first for size), key, headers')
+    expect(text).not.toMatch(/later_key|due_at/)
+    const timer = { ...batch, conflict: 'replace', drafts: [{ ...ordered('a'), ...now }] } as const
+    expect(insertMessages(names, timer, { wake: 'poll', mark: null }).text).toContain(
+      'case when timer is not null then statement_timestamp() end',
+    )
   })
 
   test('becomes its key by a delete and an insert, so many at a time, and by locks that are not waited for', () => {

@@ -1,25 +1,27 @@
 import { describe, expect, test } from 'vitest'
 import { resolveNames } from './names.ts'
 import { checkClear, getUp, lieDown, sendWord } from './sleep.ts'
-import { publishersLock, sleepersLock, wakeClause, wakeOfRow, wakeQueuesClause } from './wake.ts'
+import { lockNames, publishersLock, sleepersLock, wakeClause, wakeOfRow, wakeQueuesClause } from './wake.ts'
 
 const names = resolveNames({ schema: 'public', table: 'outbox' })
+const first = { queue: '$1::text', isNow: false }
+const each = { queue: 'q.queue', isNow: false }
 
 describe('wakeClause', () => {
   test('whoever polls is never notified', () => {
-    expect(wakeClause(names, 'poll', '$1::text')).not.toMatch(/notify|lock/)
+    expect(wakeClause(names, 'poll', first)).not.toMatch(/notify|lock/)
   })
 
   // U-PUB-03
   test('always: notifies the channel of the outbox with the queue, and takes no lock', () => {
-    const text = wakeClause(names, 'always', '$1::text')
+    const text = wakeClause(names, 'always', first)
 
     expect(text).toContain("pg_notify('postbox:public.outbox', $1::text)")
     expect(text).not.toContain('lock')
   })
 
   test('quiet: takes P before it tries F, and lets F go', () => {
-    const text = wakeClause(names, 'quiet', '$2::text')
+    const text = wakeClause(names, 'quiet', { queue: '$2::text', isNow: false })
     const steps = ['pg_try_advisory_xact_lock_shared', 'pg_try_advisory_lock(', 'pg_advisory_unlock('].map(
       (call) => text.indexOf(call),
     )
@@ -34,31 +36,38 @@ describe('wakeClause', () => {
   test.each(['quiet', 'always'] as const)(
     '%s: says nothing of rows due later, nor into a half-full queue',
     (wake) => {
-      const text = wakeClause(names, wake, '$1::text')
+      const text = wakeClause(names, wake, first)
 
       expect(text).toContain("due_at is null or due_at < statement_timestamp() + interval '10 seconds'")
       expect(text).toContain('pg_notification_queue_usage() < 0.5')
     },
   )
 
+  test('does not ask when rows are due that are known to be due at once', () => {
+    const text = wakeClause(names, 'quiet', { ...first, isNow: true })
+
+    expect(text).toContain('(select 1 from inserted limit 1) as one')
+    expect(text).not.toContain('due_at')
+  })
+
   // In a transaction that is minutes old, a row due in a second would lie minutes after now().
   test.each(['quiet', 'always', 'poll'] as const)(
     '%s: the start of the transaction is never asked for',
     (wake) => {
-      expect(wakeClause(names, wake, '$1::text')).not.toMatch(/\bnow\(\)|current_timestamp/)
+      expect(wakeClause(names, wake, first)).not.toMatch(/\bnow\(\)|current_timestamp/)
     },
   )
 
   test('another word is an error of ours', () => {
-    expect(() => wakeClause(names, 'loud' as never, '$1::text')).toThrow(/unreachable/)
+    expect(() => wakeClause(names, 'loud' as never, first)).toThrow(/unreachable/)
   })
 })
 
 describe('wakeOfRow', () => {
-  const row = { queue: '$2::text', isNow: false }
+  const row = { queue: '$2::text', locks: ['$4::text', '$5::text'], isNow: false } as const
 
   test('whoever polls is never notified', () => {
-    expect(wakeOfRow(names, 'poll', row)).toBe('0')
+    expect(wakeOfRow(names, 'poll', row)).toBe('false')
   })
 
   test('always: notifies the channel of the outbox with the queue, and takes no lock', () => {
@@ -68,16 +77,26 @@ describe('wakeOfRow', () => {
     expect(text).not.toContain('lock')
   })
 
-  test('quiet: takes P before it tries F, by the words of wakeClause, and before it asks whether to notify', () => {
+  test('quiet: takes P before it tries F, lets F go, and only then asks whether to notify', () => {
     const text = wakeOfRow(names, 'quiet', row)
-    const [, locks = ''] =
-      /not \(select (case[\s\S]*?end)\)/.exec(wakeClause(names, 'quiet', '$2::text')) ?? []
+    const [publishers, sleepers] = ['hashtextextended($4::text, 0)', 'hashtextextended($5::text, 0)']
+    const steps = [
+      `case\n         when case when pg_try_advisory_xact_lock_shared(${publishers}) then pg_try_advisory_lock(${sleepers}) end`,
+      `then not pg_advisory_unlock(${sleepers})`,
+      'when (due_at is null',
+      'pg_notification_queue_usage() < 0.5',
+    ].map((step) => text.indexOf(step))
 
-    expect(locks).toContain('pg_try_advisory_xact_lock_shared')
-    expect(text).toMatch(/^case\s+when case\s/)
-    expect(text).toContain(`when ${locks} then 0`)
-    expect(text.indexOf(locks)).toBeLessThan(text.indexOf('due_at'))
-    expect(text.indexOf(locks)).toBeLessThan(text.indexOf('pg_notification_queue_usage() < 0.5'))
+    expect(steps).not.toContain(-1)
+    expect([...steps].sort((a, b) => a - b)).toEqual(steps)
+  })
+
+  test('quiet: the locks that it is given the names of are those of the sleepers', () => {
+    const [publishers, sleepers] = lockNames(names, 'orders')
+
+    expect(publishersLock(names, 'q')).toBe(`hashtextextended('${publishers.slice(0, -6)}' || q, 0)`)
+    expect(sleepersLock(names, 'q')).toBe(`hashtextextended('${sleepers.slice(0, -6)}' || q, 0)`)
+    expect([publishers, sleepers].map((name) => name.slice(-7))).toEqual([' orders', ' orders'])
   })
 
   test.each(['quiet', 'always'] as const)(
@@ -97,11 +116,11 @@ describe('wakeOfRow', () => {
 describe('wakeQueuesClause', () => {
   test.each(['quiet', 'always', 'poll'] as const)('%s: is wakeClause, for each queue once', (wake) => {
     const one = '(select 1 from inserted where '
-    const [head = '', rest = ''] = wakeClause(names, wake, 'q.queue').split(one)
-    const each = rest.replace(' limit 1) as one', ') as q')
+    const [head = '', rest = ''] = wakeClause(names, wake, each).split(one)
+    const every = rest.replace(' limit 1) as one', ') as q')
 
     expect(wakeQueuesClause(names, wake)).toBe(
-      wake === 'poll' ? head : `${head}(select distinct queue from inserted where ${each}`,
+      wake === 'poll' ? head : `${head}(select distinct queue from inserted where ${every}`,
     )
   })
 })
@@ -111,7 +130,7 @@ describe('the statements of sleepers', () => {
   const sleepers = sleepersLock(names, 'q.queue')
 
   test('speak of the same two locks as publishers do', () => {
-    const publisher = wakeClause(names, 'quiet', 'q.queue')
+    const publisher = wakeClause(names, 'quiet', each)
     const sleeper = lieDown(names, []).text
 
     for (const lock of [publishers, sleepers]) {

@@ -6,6 +6,7 @@ import { deadLetterOf } from '../dead-letters.ts'
 import { pendingMessage } from '../pending.ts'
 import type { OutboxParts } from '../seam.ts'
 import { insertMessage } from '../sql/insert-message.ts'
+import { eachRow } from '../sql/insert-plain.ts'
 import { listDeadLetters } from '../sql/list-dead-letters.ts'
 import { peekPending } from '../sql/peek-pending.ts'
 import { publishedMessage } from './published-message.ts'
@@ -32,10 +33,11 @@ export function lookInto(
       assertOptions({ attempts, deliveries }, countShape, 'the options of feed')
       const rules = { ...outbox, queues: withoutSchemas(outbox.queues) }
       const draft = await makeDraft(rules, { queue, body, options })
-      const [row] = await store.feed(insertMessage(names, draft, { wake: 'always', mark: null }))
-      if (row === undefined) return null
-      store.memory.alter(Number(row.seq), { attempts, deliveries })
-      return row
+      const rows = await store.feed(insertMessage(names, draft, { wake: 'always', mark: null }))
+      const [receipt] = eachRow(rows, [draft])
+      if (receipt === undefined) return null
+      store.memory.alter(Number(receipt.seq), { attempts, deliveries })
+      return receipt
     },
     published(queue?: string) {
       assertKnown(queue)

@@ -20,6 +20,22 @@ export const waking = [
     tests: ['tests/integration/wake.test.ts'],
   },
   {
+    name: 'publishers lock of one message',
+    guard: 'Who publishes one message holds P until its commit, too.',
+    file: 'sql/wake.ts',
+    find: `when case when pg_try_advisory_xact_lock_shared(\${publishers}) then`,
+    replace: `when case when \${publishers} is not null then`,
+    tests: ['tests/integration/wake.test.ts'],
+  },
+  {
+    name: 'sleepers lock of one message',
+    guard: 'Who publishes one message and finds F taken notifies, too.',
+    file: 'sql/wake.ts',
+    find: `then pg_try_advisory_lock(\${sleepers}) end`,
+    replace: 'then true end',
+    tests: ['tests/integration/wake.test.ts'],
+  },
+  {
     name: 'half-full notification queue',
     guard: 'No notification is sent into a half-full queue: on a full one COMMIT fails.',
     file: 'sql/wake.ts',

@@ -61,6 +61,13 @@ async function listener() {
   }
 }
 
+type Way = (outbox: ReturnType<typeof outboxWith>, tx: pg.PoolClient) => Promise<unknown>
+
+const ways: readonly (readonly [string, Way])[] = [
+  ['one message', (outbox, tx) => outbox.publish(tx, 'orders', 1)],
+  ['many', (outbox, tx) => outbox.publishMany(tx, 'orders', [1, 2, 3])],
+]
+
 describe('a quiet publisher', () => {
   test('says nothing while nobody sleeps', async () => {
     const ear = await listener()
@@ -99,13 +106,13 @@ describe('a quiet publisher', () => {
     await ear.end()
   })
 
-  test('is seen by whoever wants to lie down, until it commits', async () => {
+  test.each(ways)('of %s is seen by whoever wants to lie down, until it commits', async (_, publish) => {
     const ear = await listener()
     const free: boolean[] = []
 
     await inTransaction(pool, async (tx) => {
       free.push(await ear.nobodyPublishes('orders'))
-      await outboxWith('quiet').publish(tx, 'orders', 1)
+      await publish(outboxWith('quiet'), tx)
       free.push(await ear.nobodyPublishes('orders'), await ear.nobodyPublishes('emails'))
     })
 
@@ -114,16 +121,19 @@ describe('a quiet publisher', () => {
     await ear.end()
   })
 
-  test('notifies when somebody checks for publishers at that very moment', async () => {
-    const ear = await listener()
-    await ear.holdPublishers('orders')
+  test.each(ways)(
+    'of %s notifies when somebody checks for publishers at that very moment',
+    async (_, publish) => {
+      const ear = await listener()
+      await ear.holdPublishers('orders')
 
-    await inTransaction(pool, (tx) => outboxWith('quiet').publish(tx, 'orders', 1))
+      await inTransaction(pool, (tx) => publish(outboxWith('quiet'), tx))
 
-    expect(await ear.all()).toEqual(['orders'])
-    await ear.releasePublishers('orders')
-    await ear.end()
-  })
+      expect(await ear.all()).toEqual(['orders'])
+      await ear.releasePublishers('orders')
+      await ear.end()
+    },
+  )
 
   test('whose savepoint was rolled back wakes the sleeper by its next message', async () => {
     const ear = await listener()

@@ -24,10 +24,14 @@ export interface DraftColumns {
 
 /** `from`: the number of the first parameter. */
 export function columnsOf(drafts: readonly Draft[], from: number): DraftColumns {
-  const given = optional.flatMap((column) => {
+  const given: Column[] = []
+  const texts: string[] = []
+  for (const column of optional) {
     const cells = drafts.map(column.of)
-    return cells.some((cell) => cell !== null) ? [{ ...column, text: column.pack(cells) }] : []
-  })
+    if (cells.every((cell) => cell === null)) continue
+    given.push(column)
+    texts.push(column.pack(cells))
+  }
   const { firsts, sizes } = cutsOf(drafts)
   const rows = [listed, listed, listed, ...given.map((column) => column.rows)]
   const members = ['id', 'first', 'size', ...given.map(({ member }) => member)]
@@ -40,12 +44,7 @@ export function columnsOf(drafts: readonly Draft[], from: number): DraftColumns 
            ${rows.map((row, index) => row(`$${from + index}::text`)).join(',\n           ')}
          ) with ordinality
       as d(${members.join(', ')}, place)`,
-    values: [
-      drafts.map(({ id }) => id).join(),
-      firsts.join(),
-      sizes.join(),
-      ...given.map(({ text }) => text),
-    ],
+    values: [drafts.map(({ id }) => id).join(), firsts.join(), sizes.join(), ...texts],
   }
 }
 
@@ -71,7 +70,7 @@ function cutsOf(drafts: readonly Draft[]): { readonly firsts: number[]; readonly
 const listed: Column['rows'] = (parameter) => `string_to_table(${parameter}, ',')`
 
 /** Numbers; nothing between two commas is null. */
-function numbers(member: Optional, type: string, of: Column['of']): Column {
+function numeric(member: Optional, type: string, of: Column['of']): Column {
   return {
     member,
     of,
@@ -81,7 +80,7 @@ function numbers(member: Optional, type: string, of: Column['of']): Column {
   }
 }
 
-function texts(member: Optional, of: Column['of']): Column {
+function textual(member: Optional, of: Column['of']): Column {
   return {
     member,
     of,
@@ -92,14 +91,14 @@ function texts(member: Optional, of: Column['of']): Column {
 }
 
 const optional: readonly Column[] = [
-  texts('key', ({ key }) => key),
-  texts('timer', ({ timerId }) => timerId),
+  textual('key', ({ key }) => key),
+  textual('timer', ({ timerId }) => timerId),
   {
-    ...texts('headers', ({ headers }) => headers),
+    ...textual('headers', ({ headers }) => headers),
     rows: (parameter) => `jsonb_array_elements(${parameter}::jsonb)`,
     value: `nullif(d.headers, 'null')`,
   },
-  numbers('delay', 'float8', ({ schedule }) => dueOf(schedule).delayMs),
-  numbers('epoch', 'float8', ({ schedule }) => dueOf(schedule).epochMs),
-  numbers('generation', 'bigint', ({ generation }) => generation),
+  numeric('delay', 'float8', ({ schedule }) => dueOf(schedule).delayMs),
+  numeric('epoch', 'float8', ({ schedule }) => dueOf(schedule).epochMs),
+  numeric('generation', 'bigint', ({ generation }) => generation),
 ]

@@ -98,8 +98,8 @@ export const delivering = [
     name: 'breath: loaded with the package',
     guard: 'Turns are told by the timers that were there when the package was loaded.',
     file: 'outbox.ts',
-    find: "import './core/next-turn.ts'\n",
+    find: "import './runtime/next-turn.ts'\n",
     replace: '',
-    tests: ['core/next-turn.test.ts'],
+    tests: ['runtime/next-turn.test.ts'],
   },
 ]

@@ -1,4 +1,4 @@
-import { inNextTurn } from '../core/next-turn.ts'
+import { inNextTurn } from './next-turn.ts'
 
 export interface Clock {
   /** Milliseconds of a clock that only goes forward. Never stored: what is stored comes from the database's clock. */

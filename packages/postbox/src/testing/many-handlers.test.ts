@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from 'vitest'
 import { createTestOutbox } from './create-test-outbox.ts'
 
-const standIn = { anything: true }
+const standIn = { anything: true } as never
 const many = 1_000
 const bodies = Array.from({ length: many }, (_, n) => n)
 

@@ -222,7 +222,7 @@ export const claiming = [
     name: 'sweep after reconnecting',
     guard: 'On a new connection claims begin at zero: it may lead to a server that gives seqs out again.',
     file: 'runtime/claimer.ts',
-    find: '      if (lane.connection !== memory.connection) forget(memory)\n',
+    find: '  if (lane.connection !== memory.connection) forget(memory)\n',
     replace: '',
     tests: ['runtime/claimer.test.ts'],
   },

@@ -4,6 +4,7 @@
 import { claiming } from './mutations-claiming.mjs'
 import { deciding } from './mutations-deciding.mjs'
 import { delivering } from './mutations-delivering.mjs'
+import { fresh } from './mutations-fresh.mjs'
 import { handling } from './mutations-inbox.mjs'
 import { keeping } from './mutations-kept.mjs'
 import { deciding as decidingKeys } from './mutations-keys.mjs'
@@ -24,7 +25,7 @@ const source = 'packages/postbox/src/'
 export const areas = [
   { title: 'Publishing', mutations: publishing.map(placed) },
   { title: 'Waking', mutations: waking.map(placed) },
-  { title: 'Claiming', mutations: claiming.map(placed) },
+  { title: 'Claiming', mutations: [...claiming, ...fresh].map(placed) },
   { title: 'Kept statements', mutations: keeping.map(placed) },
   { title: 'Ordered queues', mutations: ordering.map(placed) },
   { title: 'Keys that wait', mutations: decidingKeys.map(placed) },

@@ -9,6 +9,7 @@ import { describeDelivered } from './store-delivered.ts'
 import { describeDiscarding } from './store-discarding.ts'
 import { describeFencedSessions, describeFences } from './store-fences.ts'
 import { describeFollowOns } from './store-follow-ons.ts'
+import { describeFresh, describeFreshSessions } from './store-fresh.ts'
 import { describeImpatience } from './store-impatience.ts'
 import { describeInbox, describeInboxes } from './store-inbox.ts'
 import { describeKeyWaits } from './store-key-waits.ts'
@@ -37,6 +38,7 @@ export function describeStore(kind: StoreKind): void {
     describe('publishing', () => describePublishing(bench))
     describe('timers', () => describeTimers(bench))
     describe('claiming', () => describeClaims(bench))
+    describe('the least claim', () => describeFresh(bench))
     describe('suspects', () => describeSuspects(bench))
     describe('ordered queues', () => describeOrder(bench))
     describe('noting', () => describeNotes(bench))
@@ -60,6 +62,7 @@ export function describeStore(kind: StoreKind): void {
         describeSessions(bench)
         describeFencedSessions(bench)
         describeImpatience(bench)
+        describeFreshSessions(bench)
       })
       describe('the inbox beside an open transaction', () => describeInboxes(bench))
       describe('behind an open transaction', () => describeWaits(bench))

@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Session } from '../../packages/postbox/src/adapters/executor.ts'
 import { recogniseDatabase } from '../../packages/postbox/src/adapters/recognise.ts'
+import { claimFresh } from '../../packages/postbox/src/sql/claim-fresh.ts'
 import { claimInOrder } from '../../packages/postbox/src/sql/claim-in-order.ts'
 import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
@@ -62,6 +63,8 @@ function keptStatements(): readonly Statement<unknown>[] {
   return [
     claimMessages(names, { token, queues: [{ ...wanted, sweep: true }] }),
     claimMessages(names, { token, queues: [{ ...wanted, sweep: true }], generation: 1 }),
+    claimFresh(names, { token, queue: 'orders', room, leaseMs: 60_000, after: '0' }),
+    claimFresh(names, { token, queue: 'orders', room, leaseMs: 60_000, after: '0', generation: 1 }),
     ...ordered.map((asked) => claimInOrder(names, { token, queues: [{ ...wanted, ...asked }] })),
     deleteAcked(names, fences),
     deleteAcked(names, pairs),

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { claimFresh } from '../../packages/postbox/src/sql/claim-fresh.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
 import { resolveNames } from '../../packages/postbox/src/sql/names.ts'
 import { releaseLeases } from '../../packages/postbox/src/sql/release-leases.ts'
@@ -120,6 +121,28 @@ test.each(Object.entries(beliefs))(
 
     expect(reading.scans.join()).toMatch(/^(Index Scan outbox_pkey|Bitmap Heap Scan outbox)$/)
     expect(reading.rows).toBeLessThanOrEqual(room)
+  },
+)
+
+test.each(Object.entries(beliefs))(
+  'the least claim looks at no more rows than it may take, in the order of its index, on a table %s',
+  async (_, believe) => {
+    await believe(database, rows)
+    const names = resolveNames({ schema: database.schema, table: 'outbox' })
+    let taken = 0
+
+    for (const size of [1, 100, room]) {
+      const asked = { token: randomUUID(), queue: 'orders', room: size, leaseMs: 60_000, after: '0' }
+      const { scans, rows: looked } = await readStatement(pool, claimFresh(names, asked))
+
+      expect(scans.filter((scan) => !scan.includes('outbox_queues'))).toEqual([
+        'Index Scan outbox_ready',
+        'Tid Scan outbox',
+      ])
+      // What it finds is read once more, by its place; what was taken before is walked over.
+      expect(looked).toBe(taken + 2 * size)
+      taken += size
+    }
   },
 )
 

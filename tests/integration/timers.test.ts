@@ -98,8 +98,8 @@ test('a timer on an idle queue is slept for until it is due, and nothing is sent
   expect(asked).toBeLessThanOrEqual(8_000)
   expect(asked).toBeGreaterThanOrEqual(left)
   expect(asked).toBe(Math.ceil(Number(statements.named('claim_messages')[0]!.rows![0]!['nextdue'])))
-  expect(sentBefore).toEqual({ claim_messages: 1 })
-  expect(statements.counts()).toEqual({ claim_messages: 2, delete_acked: 1 })
+  expect(sentBefore).toEqual({ claim_fresh: 1, claim_messages: 1 })
+  expect(statements.counts()).toEqual({ claim_fresh: 1, claim_messages: 2, delete_acked: 1 })
 })
 
 test('a timer is slept for from when the claim was sent that saw it, however long its answer took', async () => {
@@ -122,7 +122,7 @@ test('a timer is slept for from when the claim was sent that saw it, however lon
   late.isOn = false
 
   expect(asked).toBe(Math.ceil(Number(statements.named('claim_messages')[0]!.rows![0]!['nextdue']) - tookMs))
-  expect(statements.counts()).toEqual({ claim_messages: 1 })
+  expect(statements.counts()).toEqual({ claim_fresh: 1, claim_messages: 1 })
 })
 
 test('a nearer timer that is armed during the sleep shortens it, and a farther one does not', async () => {
@@ -170,7 +170,7 @@ test('a timer that is cancelled during the sleep costs one look', async () => {
 
   expect(after).toBe(never.max)
   expect(got.all).toEqual([])
-  expect(statements.counts()).toEqual({ claim_messages: 2 })
+  expect(statements.counts()).toEqual({ claim_fresh: 1, claim_messages: 2 })
 })
 
 test('a message that failed is slept for until its retry is due', async () => {

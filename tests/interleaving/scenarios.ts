@@ -12,6 +12,7 @@ import {
   begin,
   bury,
   claim,
+  claimFirst,
   commit,
   count,
   patient,
@@ -110,6 +111,28 @@ const leasing: readonly Scenario[] = [
   },
 ]
 
+const hasty: readonly Scenario[] = [
+  {
+    key: 'fresh-claim',
+    title: 'two who take what is fresh, not committed, one that gives it back, and a sweep',
+    given: [message(1), dueMessage(2)],
+    programs: { A: [begin, claimFirst, commit, release()], B: [claimFirst, claim(), ack] },
+  },
+  {
+    key: 'fresh-reclaim',
+    title: 'one who takes what is fresh, and loses it to who comes after the end of his lease',
+    given: [message(1)],
+    programs: { A: [claimFirst, ack], B: [anHourPasses, claimFirst, claim(), count, ack] },
+  },
+  {
+    key: 'fresh-pause',
+    title:
+      'a pause that is not committed yet, and its end, while somebody takes what is fresh and gives it back',
+    given: [message(1)],
+    programs: { A: [begin, pause, commit, resume], B: [claimFirst, release(), claimFirst, ack] },
+  },
+]
+
 const pausing: readonly Scenario[] = [
   {
     key: 'pause-claim',
@@ -157,6 +180,7 @@ const suspecting: readonly Scenario[] = [
 export const scenarios: readonly Scenario[] = [
   ...settling,
   ...leasing,
+  ...hasty,
   ...pausing,
   ...suspecting,
   ...timerScenarios,

@@ -3,6 +3,7 @@ import type { Conflict, Draft } from '../../packages/postbox/src/core/message.ts
 import { deliveriesOf } from '../../packages/postbox/src/runtime/claim-answer.ts'
 import { buryDead } from '../../packages/postbox/src/sql/bury-dead.ts'
 import { cancelTimer } from '../../packages/postbox/src/sql/cancel-timer.ts'
+import { claimFresh } from '../../packages/postbox/src/sql/claim-fresh.ts'
 import { claimMessages, type MessageRow } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { countDelivery } from '../../packages/postbox/src/sql/count-delivery.ts'
 import { deleteAcked } from '../../packages/postbox/src/sql/delete-acked.ts'
@@ -80,6 +81,24 @@ function claiming(label: string, room: number, rewrite: Rewrite): Step {
       return [...claimed, { kind: 'claimed enough', room: room - rows.length }]
     },
   }
+}
+
+/** What is fresh, before the claim that looks at everything. */
+export const claimFirst: Step = {
+  label: 'claim what is fresh',
+  neverWaits: true,
+  async perform(session) {
+    const token = session.newToken()
+    const rows = await session.run(claimFresh(session.names, { token, queue, room: 10, leaseMs, after: '0' }))
+    const claimed = rows.map((row) => ({
+      kind: 'claimed' as const,
+      lease: leaseOf(row, token),
+      deliveries: deliveriesOf(row),
+      keepsName: false,
+    }))
+    session.takeInHand(claimed.map(({ lease }) => lease))
+    return claimed
+  },
 }
 
 export const pause: Step = pausing('pause', pauseQueue)

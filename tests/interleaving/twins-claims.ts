@@ -126,6 +126,47 @@ const pauses: readonly Twin[] = [
   },
 ]
 
+const hasty: readonly Twin[] = [
+  {
+    key: 'fresh-suspects',
+    guard: 'the least claim leaves what was delivered before, which may be a suspect',
+    breaks: {
+      claim_fresh: (text) =>
+        replaceOnce(text, /and m\.lease_token is null\n\s+and m\.deliveries <= m\.attempts/, ''),
+    },
+    scenario: 'fresh-reclaim',
+    promise: 'nothing changes that was not reported',
+  },
+  {
+    key: 'fresh-leased',
+    guard: 'the least claim leaves what is leased',
+    breaks: { claim_fresh: (text) => replaceOnce(text, /and m\.lease_token is null\n/, '\n') },
+    scenario: 'fresh-reclaim',
+    redundant: 'what is leased has been delivered without an outcome, and that is asked, too',
+  },
+  {
+    key: 'fresh-waits',
+    guard: 'the least claim steps over rows that are locked',
+    breaks: { claim_fresh: (text) => replaceOnce(text, lockingClause, 'for update of m') },
+    scenario: 'fresh-claim',
+    promise: 'it waits for nobody',
+  },
+  {
+    key: 'fresh-uncounted',
+    guard: 'the least claim counts a delivery',
+    breaks: { claim_fresh: (text) => replaceOnce(text, 'deliveries = m.deliveries + 1,', '') },
+    scenario: 'fresh-reclaim',
+    promise: 'every claim counts a delivery',
+  },
+  {
+    key: 'fresh-paused',
+    guard: 'the least claim takes nothing of a paused queue',
+    breaks: { claim_fresh: (text) => replaceOnce(text, /and not exists \(select from .*\n/, '\n') },
+    scenario: 'fresh-pause',
+    promise: 'nothing is claimed of a paused queue',
+  },
+]
+
 const renewals: readonly Twin[] = [
   {
     key: 'renew-unfenced',
@@ -143,7 +184,7 @@ const renewals: readonly Twin[] = [
   },
 ]
 
-export const claimTwins: readonly Twin[] = [...inLanes, ...claims, ...pauses, ...renewals]
+export const claimTwins: readonly Twin[] = [...inLanes, ...claims, ...pauses, ...hasty, ...renewals]
 
 /** Candidates by a look without a lock, then a write by their places: what has become of them meanwhile is not asked. */
 function rescuing(text: string): string {

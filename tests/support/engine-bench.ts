@@ -1,9 +1,10 @@
 // The engine over fake parts: claims that wait for their answer, a waker that is sure to be woken, queues with the room that is said.
+import type { QueueMap } from '../../packages/postbox/src/core/queues.ts'
 import {
   resolveSubscribeOptions,
   type SubscribeOptions,
 } from '../../packages/postbox/src/core/subscribe-options.ts'
-import type { Demand, Found } from '../../packages/postbox/src/runtime/claimer.ts'
+import type { Demand, Found, Fresh } from '../../packages/postbox/src/runtime/claimer.ts'
 import { createBelated } from '../../packages/postbox/src/runtime/claiming.ts'
 import type { Dispatcher } from '../../packages/postbox/src/runtime/dispatcher.ts'
 import { createEngine } from '../../packages/postbox/src/runtime/engine.ts'
@@ -41,11 +42,15 @@ export interface Claim {
 }
 
 /** A queue with as much room as the test says, and what it got. */
-export function queueOf(queue: string, options: SubscribeOptions = {}) {
+export function queueOf(queue: string, options: SubscribeOptions = {}, declared: QueueMap | null = null) {
   const taken: Held[] = []
   const givenBack: string[] = []
   const dispatcher = {
-    subscription: { queues: [queue], settings: resolveSubscribeOptions(options), rules: { queues: null } },
+    subscription: {
+      queues: [queue],
+      settings: resolveSubscribeOptions(options),
+      rules: { queues: declared },
+    },
     room: 10,
     wantsMore: true,
     waiting: 0,
@@ -127,6 +132,13 @@ function fakeClaimer() {
   const claimer = {
     sweepMs: 0,
     claim,
+    /** What was asked for before a look, each time, and what that finds: at once. */
+    hasty: [] as Demand[],
+    fresh: async (_: Demand): Promise<Partial<Fresh>> => ({}),
+    async claimFresh(demand: Demand): Promise<Fresh> {
+      claimer.hasty.push(demand)
+      return { queue: demand.queue, held: [], isFull: false, ...(await claimer.fresh(demand)) }
+    },
     keySettled: () => {},
     rounds: 0,
     beginRound: () => void claimer.rounds++,

@@ -1,5 +1,6 @@
 // What an outbox sends, by the names that its statements have in the source.
 import type pg from 'pg'
+import { claimFresh } from '../../packages/postbox/src/sql/claim-fresh.ts'
 import { claimMessages } from '../../packages/postbox/src/sql/claim-messages.ts'
 import { extendLeases, holdsLeases } from '../../packages/postbox/src/sql/extend-leases.ts'
 import {
@@ -76,6 +77,7 @@ function sentBy([first, second]: readonly unknown[]): { text: string; values: re
 function namesByText(names: Names): (text: string) => string {
   const statements = [
     claimMessages(names, { token: '', queues: [] }),
+    claimFresh(names, { token: '', queue: '', room: 0, leaseMs: 0, after: '0' }),
     claimMessages(names, { token: '', queues: [], generation: 0 }),
     ...settling(names, ''),
     fenceTransaction(names, []),

@@ -35,10 +35,14 @@ export interface Board {
   readonly missedSweep: boolean
   /** What to ask for: all queues that have room. From now on they have no more, unless somebody says so. */
   demands(isSweep: boolean): readonly Demand[]
+  /** What to ask of one queue alone; null: it has no room, or is in the order of its keys. Whether it has more is as before. */
+  demandOf(queue: string): Demand | null
   /** Queues of which a claim brought all it might, or which were published to meanwhile: we look at them anyway, so nobody need notify. */
   busy(found: readonly Found[]): readonly string[]
   /** Notes what a claim found, and gives it to the handlers. */
   take(found: readonly Found[]): void
+  /** Gives to the handlers what was claimed of a queue without looking at all of it: nothing else is known of it. */
+  takeFresh(fresh: Pick<Found, 'queue' | 'held'>): void
   /** Queues that have no more, as far as is known: whoever publishes to them has to wake us. Not those that are paused. */
   exhausted(): readonly string[]
   /** False: the queue is not served here, or is paused. */
@@ -73,6 +77,7 @@ export function createBoard(): Board {
     get size() {
       return queues.size
     },
+    ...createHaste(queues),
     ...createPausing(queues, all),
     get wantsLook() {
       return all.some(({ dispatcher, mayHaveMore }) => mayHaveMore && dispatcher.wantsMore)
@@ -134,6 +139,18 @@ export function createBoard(): Board {
     close() {
       for (const dispatcher of new Set(all.map(({ dispatcher }) => dispatcher))) dispatcher.close()
     },
+  }
+}
+
+/** The part of it that is about what is claimed before a look. */
+function createHaste(queues: ReadonlyMap<string, Served>): Pick<Board, 'demandOf' | 'takeFresh'> {
+  return {
+    demandOf(queue) {
+      const served = queues.get(queue)
+      const demand = served === undefined || served.dispatcher.room === 0 ? null : demandOf(served)
+      return demand?.isOrdered ? null : demand
+    },
+    takeFresh: ({ queue, held }) => queues.get(queue)?.dispatcher.take(held),
   }
 }
 

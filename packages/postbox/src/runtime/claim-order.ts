@@ -30,7 +30,7 @@ import {
 } from './order-memory.ts'
 
 /** Claims of queues that are in the order of their keys. */
-export interface OrderedClaimer extends Claimer {
+export interface OrderedClaimer extends Omit<Claimer, 'claimFresh'> {
   /** The last row of a key that was held here is gone: what comes next of it is this process' to take. */
   keySettled(queue: string, key: string, seq: string): void
   /**

@@ -65,6 +65,14 @@ test('queues without an order are claimed by one statement, those with by anothe
   expect(found).toEqual([['mails'], ['orders'], ['mails', 'orders']])
 })
 
+test('what is fresh in a queue without an order is claimed by a statement of its own', async () => {
+  const { claimers, sent } = claimersOf({ claim_fresh: [{ ...message, now: '0' }] })
+  const { queue, held, isFull } = await claimers.claimFresh({ ...plain, room: 1 })
+
+  expect(sent).toEqual(['claim_fresh'])
+  expect([queue, held.map(({ lease }) => lease.seq), isFull]).toEqual(['mails', ['1'], true])
+})
+
 test('what one has claimed goes to its handlers though the other fails; that is told by the next, once', async () => {
   const cut = new Error('cut')
   const { claimers, now, sent } = claimersOf({

@@ -21,6 +21,7 @@ export function createClaimers(parts: ClaimerParts): Claimers {
     keySettled: ordered.keySettled,
     beginRound: ordered.beginRound,
     belated,
+    claimFresh: plain.claimFresh,
     async claim(demands, kind) {
       belated.tell()
       const [free, inOrder] = parted(demands)

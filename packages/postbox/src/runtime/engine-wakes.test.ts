@@ -55,6 +55,102 @@ describe('while publishers that may be quiet are waited for', () => {
   })
 })
 
+describe('woken by a publisher', () => {
+  test('it takes what is fresh in his queue before it looks at everything', async () => {
+    const { engine, claims, claimer, orders, held, told } = await asleep()
+    const message = leased(1)
+    claimer.fresh = async () => ({ held: [message] })
+    engine.notified('orders')
+    await idle()
+
+    expect(claimer.hasty).toEqual([{ queue: 'orders', room: 10, leaseMs: 30_000 }])
+    expect([orders.taken, [...held], kindsOf(claims)]).toEqual([[message], [message], ['sweep', 'sweep']])
+    expect(told.filter(({ kind }) => kind === 'claimed')).toContainEqual(
+      expect.objectContaining({ queue: 'orders', count: 1 }),
+    )
+  })
+
+  test('it looks at everything, whether there was something or not: the least claim learns nothing', async () => {
+    const { engine, claims, told } = await asleep({ nextDueAt: 300 })
+    const before = told.length
+    engine.notified('orders')
+    await idle()
+
+    expect([kindsOf(claims), told.length - before]).toEqual([['sweep', 'sweep'], 0])
+  })
+
+  test('it goes by the last look, not by the least claim, for when the next message is due', async () => {
+    const { engine, claims, claimer, clock } = await asleep({ nextDueAt: 300 })
+    claimer.fresh = async () => ({ held: [leased(1)] })
+    engine.notified('orders')
+    await idle()
+    await claims[1]!.find({ orders: { nextDueAt: 200 } })
+
+    expect(clock.asked).toEqual([300, 200])
+  })
+
+  test('it sends nothing more when there is no room left, and gets up: it will look again by itself', async () => {
+    const { engine, claims, claimer, orders, waker } = await asleep()
+    claimer.fresh = async () => {
+      orders.setRoom(0)
+      return { held: [leased(1)], isFull: true }
+    }
+    engine.notified('orders')
+    await idle()
+
+    expect([kindsOf(claims), waker.up]).toEqual([['sweep'], ['orders']])
+  })
+
+  test('it does not hurry while it is awake, nor a second time', async () => {
+    const { engine, claims, claimer } = await started(queueOf('orders'))
+    engine.notified('orders')
+    await claims[0]!.find({ orders: { held: [leased(1)] } })
+    const awake = claimer.hasty.length
+    await claims[1]!.find()
+    engine.notified('orders')
+    await idle()
+    engine.notified('orders')
+    await claims[2]!.find({ orders: { held: [leased(2)] } })
+
+    expect([awake, claimer.hasty.length]).toEqual([0, 1])
+  })
+
+  test('it does not hurry for a queue without room, even when there is some again', async () => {
+    const { engine, claimer, orders } = await asleep()
+    orders.setRoom(0)
+    engine.notified('orders')
+    await idle()
+    orders.setRoom(5)
+    engine.roomMade()
+    await idle()
+
+    expect(claimer.hasty).toEqual([])
+  })
+
+  test('it does not hurry for a queue in the order of its keys: what may be taken of those, another statement knows', async () => {
+    const orders = queueOf('orders', {}, { orders: { order: 'key' } })
+    const { engine, claims, claimer } = await started(orders)
+    await claims[0]!.find()
+    engine.notified('orders')
+    await idle()
+
+    expect([claimer.hasty, kindsOf(claims)]).toEqual([[], ['sweep', 'sweep']])
+  })
+
+  test('a least claim that fails is a claim that failed: it is told, and everything is looked at later', async () => {
+    const { engine, claims, claimer, told, advance } = await asleep()
+    const error = new Error('connection lost')
+    claimer.fresh = () => Promise.reject(error)
+    engine.notified('orders')
+    await idle()
+    const failed = told.filter(({ kind }) => kind === 'claim_failed')
+    await advance(60_000)
+
+    expect(failed).toEqual([expect.objectContaining({ error })])
+    expect(kindsOf(claims)).toEqual(['sweep', 'sweep'])
+  })
+})
+
 describe('getting up', () => {
   test('for a queue that was published to while its own claim brought something: it is looked at anyway', async () => {
     const { engine, claims, waker } = await started(queueOf('orders'), queueOf('mails'))

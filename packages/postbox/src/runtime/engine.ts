@@ -101,7 +101,10 @@ export function createEngine(parts: EngineParts): Engine {
     notified(queue) {
       if (queue === pausesChanged) loop.pauses.changed()
       else if (!board.notified(queue)) return
-      else if (empties.length === 0) loop.sweeps.owe()
+      else if (empties.length === 0) {
+        loop.sweeps.owe()
+        if (sleeper.wakesAt !== null) loop.called = queue
+      }
       // Another process may have handed over keys that a round has passed: who waits until nothing is ready is told by the next.
       else oweRound()
       sleeper.wake()
@@ -153,6 +156,8 @@ interface Loop {
   failures: number
   /** When to look again though nobody woke us: counted from the last look, however often the rest is interrupted. null: not known yet. */
   pollAt: number | null
+  /** The queue that somebody published to while we slept. */
+  called: string | null
 }
 
 function createLoop(parts: EngineParts): Loop {
@@ -182,6 +187,7 @@ function createLoop(parts: EngineParts): Loop {
     unsafeRests: 0,
     failures: 0,
     pollAt: null,
+    called: null,
   }
   return loop
 }
@@ -226,7 +232,9 @@ async function turn(loop: Loop): Promise<void> {
   try {
     if (isPauseLookDue(loop)) return await loop.pauses.look()
     if (!shouldLook(loop)) return await rest(loop)
-    await look(loop)
+    await takeFresh(loop)
+    // What it took may have left no room, and a stop may have come.
+    if (shouldLook(loop)) await look(loop)
     loop.failures = 0
   } catch (error) {
     const delayMs = Math.round(reconnectDelayMs(++loop.failures, Math.random()))
@@ -245,6 +253,24 @@ function tellBelated({ claimer, teller }: EngineParts): void {
   } catch (error) {
     teller.tell({ kind: 'claim_failed', error, delayMs: 0 })
   }
+}
+
+/**
+ * Woken by a publisher, who may wait for what he published to be handled: a statement that takes it, and asks for nothing else, goes before the claim that learns all
+ * the rest.
+ */
+async function takeFresh(loop: Loop): Promise<void> {
+  const { board, called } = loop
+  const { claimer, waker, hand, teller } = loop.parts
+  loop.called = null
+  const demand = called === null ? null : board.demandOf(called)
+  if (demand === null) return
+  const fresh = await claimer.claimFresh(demand)
+  if (fresh.held.length === 0) return
+  if (teller.isHeard) teller.tell({ kind: 'claimed', queue: fresh.queue, count: fresh.held.length })
+  hand.hold(fresh.held)
+  if (fresh.isFull) waker.getUp([fresh.queue])
+  board.takeFresh(fresh)
 }
 
 async function look(loop: Loop): Promise<void> {
@@ -289,6 +315,7 @@ function tellClaimed(teller: Teller, found: readonly Found[]): void {
 async function rest(loop: Loop): Promise<void> {
   const { board, sweeps, sleeper, halted } = loop
   const { clock, waker, failpoint } = loop.parts
+  loop.called = null
   const exhausted = board.exhausted()
   const isSafe = exhausted.length === 0 || (await waker.lieDown(exhausted))
   if (failpoint) await failpoint.reach('before_sleep')

@@ -6,8 +6,8 @@ import type { Listener } from './listener.ts'
 /**
  * Before the engine sleeps it makes sure that it will be woken: it lies down on its queues, so that publishers notify from now on,
  * waits for those that saw nobody asleep, and owes itself one sweep for what they committed. It stays down while little comes in: a
- * message then costs a claim and a delete and nothing else. It gets up when claims come back full: publishers need not notify a process
- * that looks anyway.
+ * message then costs two claims, of which the first is small (docs/decisions/0045), a delete and nothing else. It gets up when claims
+ * come back full: publishers need not notify a process that looks anyway.
  */
 export interface Waker {
   /** True: whatever is committed from now on is announced. False: some of it may not be, so look again soon. */

@@ -230,7 +230,7 @@ export function leased({ messages }: Names, chosen: string): string {
 }
 
 /** Nothing of the queue `q` may be claimed. It may have no row. */
-const isHeld = `coalesce(q.paused_at is not null or ${isInOrder('q')}, false)`
+export const isHeld = `coalesce(q.paused_at is not null or ${isInOrder('q')}, false)`
 
 function line(clause: string, indent: number): string {
   return clause === '' ? '' : `\n${' '.repeat(indent)}${clause}`

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { conflicts, draftWith, settling, wakes } from '../../../../tests/support/settling-statements.ts'
 import { cancelTimer } from './cancel-timer.ts'
+import { claimFresh } from './claim-fresh.ts'
 import { type ClaimedQueue, claimMessages } from './claim-messages.ts'
 import { countMessages } from './count-messages.ts'
 import { extendLeases, holdsLeases } from './extend-leases.ts'
@@ -14,6 +15,7 @@ import { markTransaction, readMark } from './mark-transaction.ts'
 import { resolveNames } from './names.ts'
 import { pauseQueue, resumeQueue } from './pause-queue.ts'
 import { peekPending } from './peek-pending.ts'
+import { plannedAnew } from './planned-anew.ts'
 import { readPauses } from './read-pauses.ts'
 import { releaseLeases } from './release-leases.ts'
 import { lockForMigrating, readAppliedSteps, readSchemaState } from './schema-state.ts'
@@ -46,6 +48,7 @@ function carrying(text: string, given = names): Statement<unknown>[] {
     ...inserts,
     ...settling(given, text),
     claimMessages(given, { token: text, queues: [wanted(text)] }),
+    claimFresh(given, { token: text, queue: text, room: 1, leaseMs: 1, after: text }),
     cancelTimer(given, { queue: text, timerId: text, mark: text }),
     peekPending(given, { queue: text, limit: 10, mark: text }),
     extendLeases(given, [{ seq: text, token: text, leaseMs: 1 }]),
@@ -144,6 +147,25 @@ describe('every statement', () => {
     ]
 
     for (const value of all.flatMap(({ values }) => values)) expect(typeof value).toMatch(/^(string|number)$/)
+  })
+})
+
+describe('the least claim', () => {
+  const asked = { token: uuid, queue: 'q', room: 3, leaseMs: 1_000, after: '7' }
+  const { text, values, keptText } = claimFresh(names, asked)
+
+  test('binds what it asks for, and a generation only where there is one', () => {
+    const ofThree = claimFresh(names, { ...asked, generation: 3 })
+
+    expect(values).toEqual(['q', '7', 3, uuid, 1_000])
+    expect(ofThree.values).toEqual([...values, 3])
+    expect(ofThree.text).toContain('(m.generation is null or m.generation <= $6::bigint)')
+    expect(text.replace('m.generation::text as generation', '')).not.toContain('generation')
+  })
+
+  test('is planned anew where it is kept', () => {
+    expect(keptText).toContain(plannedAnew('$3::int'))
+    expect(text).not.toContain(plannedAnew('$3::int'))
   })
 })
 

@@ -1,4 +1,5 @@
 import { mayRun } from '../../core/generation.ts'
+import type { claimFresh } from '../../sql/claim-fresh.ts'
 import {
   type ClaimedQueue,
   type claimMessages,
@@ -29,6 +30,18 @@ export const claim: Operation<typeof claimMessages> = ({ tx }, { token, queues, 
     ...told,
     ...picked.map(({ message, wanted: { leaseMs } }) => lease(tx, message, { token, leaseMs })),
   ]
+}
+
+export const claimFreshly: Operation<typeof claimFresh> = ({ tx }, input) => {
+  const { token, queue, room, leaseMs, after, generation = null } = input
+  const fresh = isHeld(tx, queue) ? [] : inLane(tx, { queue, lane: 'fresh' }, { at: 0, seq: Number(after) })
+  const picked: MemoryMessage[] = []
+  for (const message of fresh) {
+    if (picked.length >= room) break
+    const isNew = message.leaseToken === null && message.deliveries <= message.attempts
+    if (isNew && !isLocked(tx, message.seq) && mayRun(generation, message)) picked.push(message)
+  }
+  return picked.map((message) => ({ ...lease(tx, message, { token, leaseMs }), now: String(tx.startedAt) }))
 }
 
 /** Not of a newer generation than whoever claims. */

@@ -3,7 +3,7 @@ import { migrations } from '../../sql/migrations/index.ts'
 import type { lockForMigrating, readAppliedSteps, readSchemaState } from '../../sql/schema-state.ts'
 import type { tellQueues } from '../../sql/tell-queues.ts'
 import { bury, discardThem, findThoseBuried, park, quarantine } from './burying.ts'
-import { claim, countOne, extend, holds } from './claiming.ts'
+import { claim, claimFreshly, countOne, extend, holds } from './claiming.ts'
 import { countQueues } from './counting.ts'
 import { count, get, list, sample, survey } from './dead-letters.ts'
 import { getKept, listKept, purgeKept } from './delivering.ts'
@@ -45,6 +45,7 @@ const byName = {
   mark_transaction: setMark,
   read_mark: isMarkThere,
   claim_messages: claim,
+  claim_fresh: claimFreshly,
   claim_in_order: claimOrdered,
   join_keys: joinThem,
   count_delivery: countOne,

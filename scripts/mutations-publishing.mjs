@@ -46,11 +46,19 @@ export const publishing = [
   },
   {
     name: 'ids of the caller',
-    guard: 'An id that the caller names twice in a batch is refused, though ids of ours are not compared.',
-    file: 'core/drafts.ts',
-    find: `typeof options !== 'function' && options?.id === undefined`,
-    replace: 'options !== null',
+    guard: 'An id that the caller names twice in a batch is refused.',
+    file: 'core/batch.ts',
+    find: "  assertDistinct(drafts, 'id')\n",
+    replace: '',
     tests: ['core/batch.test.ts'],
+  },
+  {
+    name: 'receipts without ids',
+    guard: 'Of a batch that was written in part, seqs without ids are given to nobody.',
+    file: 'sql/insert-plain.ts',
+    find: 'isKnown ? seqs[index] : undefined',
+    replace: 'seqs[index]',
+    tests: ['sql/insert-messages.test.ts'],
   },
   {
     name: 'transaction guard, statement under way',

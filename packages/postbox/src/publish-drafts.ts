@@ -12,10 +12,9 @@ import { insert, type Publishing, receiptOf } from './write.ts'
 export async function publishDrafts(
   outbox: Publishing,
   handle: Handle,
-  publishable: Publishable & { readonly areIdsOurs: boolean },
+  publishable: Publishable,
 ): Promise<Receipts> {
-  const { queue, drafts: made, areIdsOurs } = publishable
-  const batch = batchOf(queue, made, areIdsOurs)
+  const batch = batchOf(publishable.queue, publishable.drafts)
   const wake = heardWake(outbox.wake, handle)
   return through(outbox, publishable, async (drafts, tell) => {
     if (drafts.length === 0) return assertInside(handle).then(() => [])

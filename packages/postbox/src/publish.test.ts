@@ -200,6 +200,7 @@ describe('the receipt', () => {
       null,
       { id: third, seq: '9' },
     ])
+    await expect(publish({ Id: 'a,c', seq: '7,9' })).rejects.toMatchObject({ code: 'OUTBOX_UNKNOWN_HANDLE' })
   })
 
   // postgres.js with `transform: { column: … }`, or an own `query` that renames.

@@ -2,7 +2,7 @@
 import type { Database } from './adapters/executor.ts'
 import type { TimerName } from './cancel-timer.ts'
 import { makeDraft, type Publication } from './core/draft.ts'
-import { areIdsOurs, type BatchInput, makeDrafts } from './core/drafts.ts'
+import { type BatchInput, makeDrafts } from './core/drafts.ts'
 import type { Draft, PendingMessage, Receipt } from './core/message.ts'
 import type { Receipts } from './core/middleware.ts'
 import type { PendingOptions } from './pending.ts'
@@ -58,12 +58,11 @@ export async function publishMany(
 ): Promise<readonly (Receipt | null)[]> {
   const handle = outbox.handleOf(tx)
   const drafting = makeDrafts(outbox, input)
-  // Read now, as the drafts have: the caller may change the list and the options while it is awaited.
+  // Read now, as the drafts have: the caller may change the list while it is awaited.
   const { queue } = input
   const bodies = Array.isArray(input.bodies) ? [...input.bodies] : []
-  const areOurs = areIdsOurs(input.options)
   const [drafts, { publishDrafts }] = await Promise.all([drafting, import('./on-demand.ts')])
-  return publishDrafts(outbox, handle, { queue, bodies, drafts, areIdsOurs: areOurs })
+  return publishDrafts(outbox, handle, { queue, bodies, drafts })
 }
 
 /**

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type Batch, batchOf } from './batch.ts'
 import type { DraftRules } from './draft.ts'
-import { areIdsOurs, type BatchInput, makeDrafts } from './drafts.ts'
+import { type BatchInput, makeDrafts } from './drafts.ts'
 
 let made = 0
 const rules: DraftRules = {
@@ -20,7 +20,7 @@ const batch = (bodies: unknown, options?: unknown, queue = 'orders') =>
 
 /** As publishMany makes one. */
 async function makeBatch(given: DraftRules, input: BatchInput): Promise<Batch> {
-  return batchOf(input.queue, await makeDrafts(given, input), areIdsOurs(input.options))
+  return batchOf(input.queue, await makeDrafts(given, input))
 }
 
 describe('makeDrafts and batchOf', () => {

@@ -10,9 +10,9 @@ export interface Batch {
   readonly conflict: Conflict
 }
 
-/** Drafts that were made one by one, as one statement's worth; loaded when there is a batch. `areIdsOurs`: no two of them are the same. */
-export function batchOf(queue: string, drafts: readonly Draft[], areIdsOurs: boolean): Batch {
-  if (!areIdsOurs) assertDistinct(drafts, 'id')
+/** Drafts that were made one by one, as one statement's worth; loaded when there is a batch. */
+export function batchOf(queue: string, drafts: readonly Draft[]): Batch {
+  assertDistinct(drafts, 'id')
   assertFits(drafts)
   return { queue, drafts, conflict: agreedConflict(drafts) }
 }
@@ -32,7 +32,7 @@ function agreedConflict(drafts: readonly Draft[]): Conflict {
   return conflict
 }
 
-/** A batch travels as one JSON value, which Postgres limits to 256 MiB, and says so inside the caller's transaction. */
+/** What a batch has may travel as one JSON text, which Postgres limits to 256 MiB, and says so inside the caller's transaction. */
 const mostBytes = 250_000_000
 
 export function assertFits(drafts: readonly Draft[]): void {

@@ -41,11 +41,6 @@ export async function makeDrafts(
   return begun.every(isMade) ? begun : (await Promise.allSettled(begun)).map(draftOrThrow)
 }
 
-/** Whether no message has an id of the caller's, who may name one twice. */
-export function areIdsOurs(options: BatchInput['options']): boolean {
-  return typeof options !== 'function' && options?.id === undefined
-}
-
 async function failAt(index: number, error: unknown): Promise<never> {
   throw OutboxError.at(`bodies[${index}]`, error)
 }

@@ -141,10 +141,13 @@ describe('eachRow', () => {
   test('leaves what is not ours without a seq', () => {
     const renamed = { ID: 'a', SEQ: '1' } as never
 
-    expect([eachRow([renamed], drafts), eachRow([renamed], [{ id: 'a' }])]).toEqual([
-      [{ id: 'a', seq: undefined }],
-      [{ id: 'a', seq: undefined }],
-    ])
+    const nobodys = drafts.map(({ id }) => ({ id, seq: undefined }))
+
+    expect(eachRow([renamed], [{ id: 'a' }])).toEqual([{ id: 'a', seq: undefined }])
+    expect(eachRow([renamed], drafts)).toEqual(nobodys)
+    // Two of three, and nobody says which.
+    expect(eachRow([{ seq: '7,9' }], drafts)).toEqual(nobodys)
+    expect(eachRow([{ id: 'a', seq: '7,9' }], drafts)).toEqual([{ id: 'a', seq: undefined }])
   })
 })
 

@@ -30,11 +30,15 @@ export function eachRow(
 ): readonly Receipt[] {
   const [first] = drafts
   if (drafts.length === 1) return rows.map(({ id, seq }) => ({ id: (id ?? first?.id) as string, seq }))
-  return rows.flatMap(({ id, seq }) => {
-    const ids = id?.split(',')
-    const seqs = typeof seq === 'string' ? seq.split(',') : [seq]
-    return seqs.map((own, index) => ({ id: (ids?.[index] ?? drafts[index]?.id) as string, seq: own }))
-  })
+  return rows.flatMap((row) => receiptsOf(row, drafts))
+}
+
+/** Without their ids, fewer than the drafts are nobody's: who was left out is not known. */
+function receiptsOf({ id, seq }: InsertedRow, drafts: readonly Pick<Draft, 'id'>[]): readonly Receipt[] {
+  const seqs: readonly string[] = typeof seq === 'string' ? seq.split(',') : []
+  const ids = typeof id === 'string' ? id.split(',') : drafts.map((draft) => draft.id)
+  const isKnown = ids.length === seqs.length
+  return ids.map((own, index) => ({ id: own, seq: (isKnown ? seqs[index] : undefined) as string }))
 }
 
 /** What an insert was made of. */

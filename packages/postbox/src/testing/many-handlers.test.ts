@@ -9,12 +9,11 @@ const bodies = Array.from({ length: many }, (_, n) => n)
 
 test('all that are due begin at their time, and are out of time together', async () => {
   await using box = await createTestOutbox({ logger: false }, { mode: 'loop' })
-  const begun = box.now().getTime()
   const startedAt: number[] = []
   let outOfTime = 0
   const untilTold = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
-      startedAt.push(box.now().getTime() - begun)
+      startedAt.push(box.now().getTime())
       signal.addEventListener('abort', () => {
         outOfTime++
         resolve()
@@ -24,10 +23,16 @@ test('all that are due begin at their time, and are out of time together', async
     concurrency: many,
     timeoutMs: 5_000,
   })
+  // What is loaded when it is first needed takes turns that nobody counts.
+  box.outbox.subscribe('others', () => {})
+  await box.outbox.publishMany(standIn, 'others', [1, 2], { delayMs: 1 })
+  await box.advance(1)
+  await box.drain()
+  const begun = box.now().getTime()
   await box.outbox.publishMany(standIn, 'orders', bodies, { delayMs: 1_000 })
   await box.advance(6_000)
 
-  expect(startedAt).toEqual(bodies.map(() => 1_000))
+  expect(startedAt).toEqual(bodies.map(() => begun + 1_000))
   expect(outOfTime).toBe(many)
 })
 

@@ -94,12 +94,4 @@ export const delivering = [
     tests: ['tests/integration/false-timers.test.ts'],
     timeoutMs: 8_000,
   },
-  {
-    name: 'breath: loaded with the package',
-    guard: 'Turns are told by the timers that were there when the package was loaded.',
-    file: 'outbox.ts',
-    find: "import './runtime/next-turn.ts'\n",
-    replace: '',
-    tests: ['runtime/next-turn.test.ts'],
-  },
 ]

@@ -78,6 +78,7 @@ function namesByText(names: Names): (text: string) => string {
   const statements = [
     claimMessages(names, { token: '', queues: [] }),
     claimFresh(names, { token: '', queue: '', room: 0, leaseMs: 0, after: '0' }),
+    claimFresh(names, { token: '', queue: '', room: 0, leaseMs: 0, after: '0', generation: 0 }),
     claimMessages(names, { token: '', queues: [], generation: 0 }),
     ...settling(names, ''),
     fenceTransaction(names, []),

@@ -70,13 +70,37 @@ describe('woken by a publisher', () => {
     )
   })
 
+  test.each([
+    ['by the least claim', true],
+    ['by the look', false],
+  ])('it begins the ladder of its polls anew with what is found %s', async (_, isHasty) => {
+    const orders = queueOf('orders', { pollMs: { min: 100, max: 30_000 } })
+    const { engine, claims, claimer, clock, waker, held } = await started(orders)
+    const find = async (n: number): Promise<void> => {
+      engine.notified('orders')
+      await idle()
+      await claims[n]!.find(isHasty ? {} : { orders: { held: [leased(n)] } })
+      held.clear()
+    }
+    claimer.fresh = async () => (isHasty ? { held: [leased(0)] } : {})
+    Object.assign(waker, { isSafe: true, isListening: true })
+    await claims[0]!.find()
+    for (let n = 1; n <= 10; n++) await find(n)
+    // Its connection is lost.
+    Object.assign(waker, { isSafe: false, isListening: false })
+    await find(11)
+
+    expect(clock.asked.at(-1)).toBeLessThanOrEqual(200)
+  })
+
   test('it looks at everything, whether there was something or not: the least claim learns nothing', async () => {
     const { engine, claims, told } = await asleep({ nextDueAt: 300 })
     const before = told.length
     engine.notified('orders')
     await idle()
 
-    expect([kindsOf(claims), told.length - before]).toEqual([['sweep', 'sweep'], 0])
+    expect(kindsOf(claims)).toEqual(['sweep', 'sweep'])
+    expect(told.slice(before)).toEqual([{ kind: 'claimed', queue: 'orders', count: 0 }])
   })
 
   test('it goes by the last look, not by the least claim, for when the next message is due', async () => {

@@ -232,9 +232,11 @@ async function turn(loop: Loop): Promise<void> {
   try {
     if (isPauseLookDue(loop)) return await loop.pauses.look()
     if (!shouldLook(loop)) return await rest(loop)
-    await takeFresh(loop)
+    const hasFound = await takeFresh(loop)
     // What it took may have left no room, and a stop may have come.
     if (shouldLook(loop)) await look(loop)
+    // Together they are one look, which has found something.
+    if (hasFound) loop.emptyLooks = 0
     loop.failures = 0
   } catch (error) {
     const delayMs = Math.round(reconnectDelayMs(++loop.failures, Math.random()))
@@ -257,20 +259,21 @@ function tellBelated({ claimer, teller }: EngineParts): void {
 
 /**
  * Woken by a publisher, who may wait for what he published to be handled: a statement that takes it, and asks for nothing else, goes before the claim that learns all
- * the rest.
+ * the rest. Returns whether there was something.
  */
-async function takeFresh(loop: Loop): Promise<void> {
+async function takeFresh(loop: Loop): Promise<boolean> {
   const { board, called } = loop
   const { claimer, waker, hand, teller } = loop.parts
   loop.called = null
   const demand = called === null ? null : board.demandOf(called)
-  if (demand === null) return
+  if (demand === null) return false
   const fresh = await claimer.claimFresh(demand)
-  if (fresh.held.length === 0) return
   if (teller.isHeard) teller.tell({ kind: 'claimed', queue: fresh.queue, count: fresh.held.length })
+  if (fresh.held.length === 0) return false
   hand.hold(fresh.held)
   if (fresh.isFull) waker.getUp([fresh.queue])
   board.takeFresh(fresh)
+  return true
 }
 
 async function look(loop: Loop): Promise<void> {

@@ -64,9 +64,9 @@ export const delivering = [
     name: 'handler within the call',
     guard: 'No handler runs within the call that takes its message.',
     file: 'runtime/deliver.ts',
-    find: '  const read = await readAll(helds, owner)\n',
+    find: '  const all = await readAll(helds, owner)\n',
     replace:
-      '  const given = readAll(helds, owner)\n  const read = given instanceof Promise ? await given : given\n',
+      '  const given = readAll(helds, owner)\n  const all = given instanceof Promise ? await given : given\n',
     tests: ['runtime/dispatcher.test.ts'],
   },
   {
@@ -93,5 +93,13 @@ export const delivering = [
     replace: '',
     tests: ['tests/integration/false-timers.test.ts'],
     timeoutMs: 8_000,
+  },
+  {
+    name: 'late handlers',
+    guard: 'A message whose lease has ended by the time its handler would be called is given back.',
+    file: 'runtime/deliver.ts',
+    find: 'const read = withoutLate(all, tools.clock.now())',
+    replace: 'const read = all',
+    tests: ['runtime/deliver-batch.test.ts'],
   },
 ]

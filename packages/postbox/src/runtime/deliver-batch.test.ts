@@ -189,3 +189,18 @@ describe('a batch', () => {
     await expect(late()).resolves.toEqual(Array(3).fill({ status: 'rejected', reason }))
   })
 })
+
+test('those whose leases have ended by the time that the handler is called are given back, and the others handled', async () => {
+  const handled: string[] = []
+  const { all, clock } = deliveryOf(batch((messages) => void handled.push(...messages.map(({ seq }) => seq))))
+  const helds = leasesUpTo(3)
+  const [ended, lost] = helds
+  const outcomes = all(helds)
+  // As if the process had been stopped here: all of them were good when they were started.
+  clock.advance(1_000)
+  Object.assign(ended!, { deadline: 1_000 })
+  Object.assign(lost!, { isLost: true })
+
+  expect(await outcomes).toEqual([{ kind: 'interrupt' }, { kind: 'interrupt' }, ack])
+  expect(handled).toEqual(['3'])
+})

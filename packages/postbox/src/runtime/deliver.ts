@@ -47,7 +47,8 @@ export async function deliver(
 ): Promise<readonly Outcome[]> {
   const owner = { tools, subscription: run.subscription }
   // Waits in any case: a handler is never run by those who start it, whom it may stop.
-  const read = await readAll(helds, owner)
+  const all = await readAll(helds, owner)
+  const read = withoutLate(all, tools.clock.now())
   const members = read.every(isMember) ? read : read.filter(isMember)
   const ended = members.length === 0 ? nothingRan : await runHandler(members, run, owner)
   return outcomesOf(read, refuseFunction(ended), { members, owner })
@@ -85,6 +86,17 @@ function readMember(held: Held, owner: Owner): Read | Promise<Read> {
     return invalid(error)
   }
 }
+
+/**
+ * Asked once more, right before the handler is called: a process that was stopped since, or a schema that took its time, has let leases end, and others may have the
+ * messages. They are given back.
+ */
+function withoutLate(read: readonly Read[], now: number): readonly Read[] {
+  const isLate = (one: Read): boolean => isMember(one) && (one.held.isLost || now >= one.held.deadline)
+  return read.some(isLate) ? read.map((one) => (isLate(one) ? interrupted : one)) : read
+}
+
+const interrupted: Outcome = { kind: 'interrupt' }
 
 function isMember(one: Read): one is Member {
   return one instanceof Member
